@@ -148,7 +148,7 @@ check:
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
-	$(GO) test -count=1 -run 'TestImportRules|TestHouse|TestNamesArePlain|TestArchitecturePage' .
+	$(GO) test -count=1 -run 'TestImportRules|TestHouse|TestOneStatementALine|TestNamesArePlain|TestArchitecturePage' .
 	sh tools/wire.sh check
 	$(GO) mod tidy -diff
 

@@ -56,7 +56,8 @@ func (s *Server) auditEvents(cursor string, limit int, wanted func(record.AuditE
 			if !wanted(shown) {
 				continue
 			}
-			if events = append(events, shown); len(events) == limit {
+			events = append(events, shown)
+			if len(events) == limit {
 				return events, cursor, nil
 			}
 		}

@@ -170,7 +170,8 @@ func TestAdminBackup(t *testing.T) {
 			break
 		}
 		require.NoError(t, err)
-		if last = h.Name; last == "complete" {
+		last = h.Name
+		if last == "complete" {
 			continue
 		}
 		f, err := fs.Create("copy/"+h.Name, vfs.WriteCategoryUnspecified)

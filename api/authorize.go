@@ -39,7 +39,10 @@ func (s *Server) admit(request *httpd.Call, r *route) error {
 		c = new(call)
 		request.App = c
 	}
-	c.Call, c.srv, c.route, c.clockTime = request, s, r, s.clock(request.Started)
+	c.Call = request
+	c.srv = s
+	c.route = r
+	c.clockTime = s.clock(request.Started)
 	if r.crossOrigin {
 		if err := admitOrigin(c); err != nil {
 			return err

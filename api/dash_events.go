@@ -135,7 +135,8 @@ func (es *eventStream) sendIfChanged() error {
 	if err != nil {
 		return err
 	}
-	if es.quietTicks++; bytes.Equal(now, es.last) {
+	es.quietTicks++
+	if bytes.Equal(now, es.last) {
 		if es.quietTicks < keepAliveTicks {
 			return nil
 		}

@@ -74,7 +74,8 @@ func listAllJobs(c *call) error {
 		if cursor != "" && jobCursor(j) < cursor {
 			return nil
 		}
-		if jobs = append(jobs, j); len(jobs) >= 2*maxPage+2 {
+		jobs = append(jobs, j)
+		if len(jobs) >= 2*maxPage+2 {
 			jobs = newest(jobs, keep)
 		}
 		return nil

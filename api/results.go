@@ -89,12 +89,14 @@ func readFilter(c *call) (f results.Filter, err error) {
 	f.Form = results.Form{Format: results.CSV, Compress: results.None}
 	args := c.Ctx.QueryArgs()
 	if args.Has("format") {
-		if f.Format = results.Format(c.QueryText("format")); f.Format != results.CSV && f.Format != results.JSONL {
+		f.Format = results.Format(c.QueryText("format"))
+		if f.Format != results.CSV && f.Format != results.JSONL {
 			return f, httpd.Refuse(httpd.Unacceptable, "format must be csv or jsonl.")
 		}
 	}
 	if args.Has("compress") {
-		switch f.Compress = results.Compress(c.QueryText("compress")); f.Compress {
+		f.Compress = results.Compress(c.QueryText("compress"))
+		switch f.Compress {
 		case results.None, results.Gzip, results.Zstd:
 		default:
 			return f, httpd.Refuse(httpd.Unacceptable, "compress must be none, gzip or zstd.")

@@ -26,7 +26,8 @@ func TestParallelSinglesOnOneCredit(t *testing.T) {
 			r := w.post("/v1/verify/single", key, fmt.Sprintf(`{"email":"ann%d@shop.test"}`, i))
 			mu.Lock()
 			defer mu.Unlock()
-			if got[r.status]++; got[402] == 29 {
+			got[r.status]++
+			if got[402] == 29 {
 				release()
 			}
 		})

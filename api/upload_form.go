@@ -58,7 +58,8 @@ func (f *bulkForm) readingKnown() bool {
 func (f *bulkForm) set(name, s string) error {
 	switch name {
 	case "callback_url":
-		if f.callbackURL = strings.TrimSpace(s); f.callbackURL == "" {
+		f.callbackURL = strings.TrimSpace(s)
+		if f.callbackURL == "" {
 			return httpd.Refuse(httpd.Unacceptable, "callback_url is empty: send a URL, or leave the part out.")
 		}
 	case "name":
@@ -87,7 +88,8 @@ func (f *bulkForm) set(name, s string) error {
 		f.maxAge = time.Duration(seconds) * time.Second
 		return err
 	case "max_hours":
-		if f.hours = 0; s == "auto" {
+		f.hours = 0
+		if s == "auto" {
 			return nil
 		}
 		hours, err := httpd.ParseNumber(name, s, 1, ingest.MaxHours)
@@ -100,7 +102,8 @@ func (f *bulkForm) set(name, s string) error {
 		f.hold = !start
 		return err
 	case "callback_content":
-		if f.callbackContent = s; s != "full" && s != "auto" && s != "link" {
+		f.callbackContent = s
+		if s != "full" && s != "auto" && s != "link" {
 			return httpd.Refuse(httpd.Unacceptable, "callback_content must be full, auto or link.")
 		}
 	case "callback_input":

@@ -92,7 +92,10 @@ func runSize(ctx context.Context, t *Trial, name string, s growthSize) (r runSta
 			if err := service.runJobs(ctx, lists); err != nil {
 				return err
 			}
-			r.rows, r.elapsed, r.cpu, r.peak = s.rows, time.Since(start), service.CPU()-cpu, service.Peak()
+			r.rows = s.rows
+			r.elapsed = time.Since(start)
+			r.cpu = service.CPU() - cpu
+			r.peak = service.Peak()
 			return nil
 		})
 	})

@@ -41,7 +41,8 @@ const startTries = 4
 // startInternet starts the simulated internet on free ports.
 func (t *Trial) startInternet(ctx context.Context, speedup float64) (in *internet, err error) {
 	for range startTries {
-		if in, err = t.startInternetOnce(ctx, speedup); err == nil || ctx.Err() != nil {
+		in, err = t.startInternetOnce(ctx, speedup)
+		if err == nil || ctx.Err() != nil {
 			break
 		}
 	}

@@ -73,7 +73,8 @@ func (s *nameServer) serve() {
 		if err != nil {
 			continue // an answer that could not be delivered
 		}
-		if out = s.answer(out[:0], in[:n]); len(out) > 0 {
+		out = s.answer(out[:0], in[:n])
+		if len(out) > 0 {
 			_, _ = s.conn.WriteToUDPAddrPort(out, from) // the client retries lost datagrams
 		}
 	}

@@ -79,7 +79,8 @@ func (s *service) pollUntil(ctx context.Context, id string, condition func(jobRe
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	err = s.follow(ctx, s.keys[0], id, pollEvery, func(j jobRecord) {
-		if seen = j; condition(j) {
+		seen = j
+		if condition(j) {
 			stop()
 		}
 	})

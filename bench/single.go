@@ -65,7 +65,8 @@ func singleBodies(ctx context.Context, t *Trial, in *internet, list string) (bod
 				if err != nil {
 					return nil, err
 				}
-				if bodies = append(bodies, body); len(bodies) == cachedAddresses+freshAddresses {
+				bodies = append(bodies, body)
+				if len(bodies) == cachedAddresses+freshAddresses {
 					return bodies, nil
 				}
 			}
@@ -77,7 +78,10 @@ func singleBodies(ctx context.Context, t *Trial, in *internet, list string) (bod
 // measureFresh requests addresses that were not requested before.
 func measureFresh(ctx context.Context, t *Trial, l load, bodies [][]byte) error {
 	t.logProgress("fresh addresses")
-	l.name, l.connections, l.bodies, l.requests = "fresh", freshConnections, bodies, len(bodies)
+	l.name = "fresh"
+	l.connections = freshConnections
+	l.bodies = bodies
+	l.requests = len(bodies)
 	fresh, err := l.run(ctx)
 	if err != nil {
 		return err
@@ -98,7 +102,10 @@ func measureCached(ctx context.Context, t *Trial, s *service, l load, bodies [][
 	}
 	defer func() { err = errors.Join(err, p.End()) }()
 	t.logProgress("cached addresses, and a bare handler in turns")
-	l.name, l.connections, l.bodies, l.duration = "cached", cachedConnections, bodies, loadTime(t)/cachedRounds
+	l.name = "cached"
+	l.connections = cachedConnections
+	l.bodies = bodies
+	l.duration = loadTime(t) / cachedRounds
 	bare := l
 	bare.name, bare.url, bare.keys = "bare handler", at+"/v1/verify/single", []string{"none"}
 	cached, handler := loadSide{load: l, server: s.Process}, loadSide{load: bare, server: p}
@@ -185,7 +192,11 @@ func measureWithJob(ctx context.Context, t *Trial, s *service, l load, bodies []
 	done := 0
 	for _, rate := range withJobRates {
 		t.logProgress(fmt.Sprintf("cached addresses at %d requests/s while a job runs", rate.perSecond))
-		l.name, l.connections, l.bodies, l.rate, l.duration = rate.name, withJobConnections, bodies, rate.perSecond, loadTime(t)
+		l.name = rate.name
+		l.connections = withJobConnections
+		l.bodies = bodies
+		l.rate = rate.perSecond
+		l.duration = loadTime(t)
 		before := process.ReadUsage()
 		count, err := l.run(ctx)
 		if err != nil {

@@ -65,7 +65,10 @@ func verify(ctx context.Context, t *Trial, in *internet, job verifyJob) (r runSt
 		return r, err
 	}
 	r.simCPU = in.CPU() - simBefore
-	r.elapsed, r.cpu, r.peak, r.samples = p.Elapsed(), p.CPU(), p.Peak(), p.Samples()
+	r.elapsed = p.Elapsed()
+	r.cpu = p.CPU()
+	r.peak = p.Peak()
+	r.samples = p.Samples()
 	after, err := in.report(ctx)
 	r.traffic = trafficBetween(before, after)
 	return r, err

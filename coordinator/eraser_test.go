@@ -207,7 +207,8 @@ func TestErasureSurvivesDiskFailures(t *testing.T) {
 				e, err := requestErasure(t.Context(), t, r)
 				require.NoError(t, err)
 				disk.countdown.Store(-1 << 40)
-				if more = disk.failedStep.Load() != nil; more && e.Open() {
+				more = disk.failedStep.Load() != nil
+				if more && e.Open() {
 					failed++
 					require.Contains(t, e.Fault, errDisk.Error(), *disk.failedStep.Load())
 					require.Zero(t, nodes.cached["p1"], "the caches are told all the same")

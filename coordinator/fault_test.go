@@ -108,7 +108,8 @@ func TestJobRecoversFromAnyFailedStep(t *testing.T) {
 		steps := map[string]int{}
 		for n, more := int64(1), true; more; n++ {
 			var step string
-			if step, more = failOnce(t, n, persist, in, want); more {
+			step, more = failOnce(t, n, persist, in, want)
+			if more {
 				steps[step]++
 			}
 		}

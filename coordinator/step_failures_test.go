@@ -136,7 +136,8 @@ func TestFailuresCountFromTheLastProgress(t *testing.T) {
 			var s stepFailures
 			now, over := time.Now(), 0
 			for n := 1; n <= 100 && over == 0; n++ {
-				if s.add(now, test.at(n)); s.isFinal(now) {
+				s.add(now, test.at(n))
+				if s.isFinal(now) {
 					over = n
 				}
 				now = now.Add(test.each)

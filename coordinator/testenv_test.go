@@ -144,7 +144,8 @@ func (p *fakeProber) result(ctx context.Context, b *wire.Batch, r *wire.Row) wir
 	}
 	if p.outcome != nil {
 		var wait time.Duration
-		if res.Outcome, wait = p.outcome(b, r); res.Outcome != wire.Settled {
+		res.Outcome, wait = p.outcome(b, r)
+		if res.Outcome != wire.Settled {
 			if wait > 0 {
 				res.Due = time.Now().Add(wait)
 			}

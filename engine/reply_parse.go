@@ -38,7 +38,8 @@ func ParseReply(stage Stage, raw string) (Reply, error) {
 		}
 		r.Lines = append(r.Lines, text[:min(len(text), maxReplyLine)])
 	}
-	if r.Code = parser.Code; r.Code == 0 {
+	r.Code = parser.Code
+	if r.Code == 0 {
 		return Reply{}, errNoCode
 	}
 	r.Enhanced = EnhancedOf(r.Lines, r.Code)

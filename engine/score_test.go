@@ -306,7 +306,8 @@ func TestEarlierChecksDoNotChangeTheVerdict(t *testing.T) {
 		except, lacks := ev.LacksChecks()
 		for _, h := range hosts {
 			kept := rapid.SampledFrom([]Sighting{decoyNo, decoyYes}).Draw(t, "kept")
-			if kept.Host = h; lacks && h != except && rapid.Bool().Draw(t, "known") {
+			kept.Host = h
+			if lacks && h != except && rapid.Bool().Draw(t, "known") {
 				ev.PrependCheck(kept)
 			}
 		}

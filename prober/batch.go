@@ -162,7 +162,8 @@ func (b *batch) answerFromCache() []bool {
 		}
 		err := b.p.cfg.Cache.GetBatch(keys, b.now, func(i int, w engine.Verdict) {
 			row := &b.request.Rows[b.order[from+i].row]
-			if known[from+i] = verdictFits(&w, row.Flags, row.Route, maxAge, b.now); !known[from+i] {
+			known[from+i] = verdictFits(&w, row.Flags, row.Route, maxAge, b.now)
+			if !known[from+i] {
 				if b.earlier == nil {
 					b.earlier = make([]engine.Earlier, len(b.order))
 				}
@@ -294,7 +295,10 @@ func (b *batch) addResult(row int, o *outcome) {
 		r.Outcome, r.Due, r.Egress = wire.Returned, o.due, b.request.Egress
 	case o.deferred:
 		b.deferred++
-		r.Outcome, r.Due, r.Egress, r.Attempt = wire.Deferred, o.due, o.source, uint8(min(o.attempt, 255))
+		r.Outcome = wire.Deferred
+		r.Due = o.due
+		r.Egress = o.source
+		r.Attempt = uint8(min(o.attempt, 255))
 	}
 	if r.Outcome == wire.Settled {
 		b.p.metrics.answered.Add(1)

@@ -178,7 +178,8 @@ func TestConnectionClosedMidBatch(t *testing.T) {
 	var asked int
 	h := &fakeServer{}
 	h.rcpt = func(local string) string {
-		if asked++; asked == 3 {
+		asked++
+		if asked == 3 {
 			return "421 4.7.0 closing"
 		}
 		return acceptsOnly("ann", "bob", "cid", "dan", "eve")(local)

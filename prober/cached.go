@@ -13,7 +13,10 @@ func verdictFits(v *engine.Verdict, flags engine.Flags, r *engine.Route, maxAge 
 	if now.Sub(v.VerifiedAt) > maxAge || v.ProviderID != r.Provider.ID || (v.Flags^flags)&^(engine.FlagFree|engine.FlagAlias) != 0 {
 		return false
 	}
-	v.Flags, v.MX, v.ProviderName, v.FromCache = flags, r.MX, cmp.Or(r.Provider.Name, "other"), true
+	v.Flags = flags
+	v.MX = r.MX
+	v.ProviderName = cmp.Or(r.Provider.Name, "other")
+	v.FromCache = true
 	v.Score = engine.Score(v, now)
 	return true
 }

@@ -27,7 +27,8 @@ func TestDNSRebindingReachesNoPrivateHost(t *testing.T) {
 			b := newTestNode(t, testTable, map[string]*fakeServer{"mx.a.example": {addr: public}})
 			turn := 0
 			b.resolve = func(string) []netip.Addr {
-				if turn++; turn%2 == 1 {
+				turn++
+				if turn%2 == 1 {
 					return []netip.Addr{netip.MustParseAddr(privateAddr)}
 				}
 				return []netip.Addr{public}

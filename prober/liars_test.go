@@ -143,7 +143,8 @@ func TestFirstRecipientOnly(t *testing.T) {
 			return liar{catchAll: true, connection: func() rcptScript {
 				answered := 0
 				return func(string, string) string {
-					if answered++; answered > 1 {
+					answered++
+					if answered > 1 {
 						return words
 					}
 					return acceptedReply
@@ -197,7 +198,8 @@ func silentAfter(unknown int, lasts time.Duration) rcptScript {
 			return acceptedReply
 		}
 		if !exists(local) {
-			if refused++; refused == unknown {
+			refused++
+			if refused == unknown {
 				refused, silent = 0, time.Now().Add(lasts)
 			}
 		}
@@ -213,7 +215,8 @@ func blocksAfter(most int, counts func(local string) bool, lasts time.Duration, 
 			return words
 		}
 		if counts(local) {
-			if asked++; asked == most {
+			asked++
+			if asked == most {
 				asked, blocked = 0, time.Now().Add(lasts)
 			}
 		}

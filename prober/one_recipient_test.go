@@ -18,7 +18,8 @@ func TestRecipientsOfAConnectionAreBounded(t *testing.T) {
 			h := &fakeServer{connection: func() rcptScript {
 				n := 0
 				return func(local, _ string) string {
-					if n++; n > most {
+					n++
+					if n > most {
 						return tooMany
 					}
 					return acceptsOnly("ann", "bob")(local)

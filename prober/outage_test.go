@@ -80,7 +80,8 @@ func (b *testNode) verifyToEndHolding(hold time.Duration, rows []wire.Row) map[s
 				settled[verdictText(g.Verdict)]++
 				continue
 			}
-			if r.Attempt = g.Attempt; g.Due.After(due) {
+			r.Attempt = g.Attempt
+			if g.Due.After(due) {
 				due = g.Due
 			}
 			again = append(again, r)
@@ -152,7 +153,8 @@ func TestOutageIsNotBlamedOnReceivers(t *testing.T) {
 						<-ctx.Done()
 						return nil, ctx.Err()
 					default:
-						if <-begun; cut.Load() {
+						<-begun
+						if cut.Load() {
 							select {
 							case <-over: // its packet was sent again
 							case <-ctx.Done():
@@ -193,7 +195,8 @@ func TestDeadReceiversAreNotAnOutage(t *testing.T) {
 				c.Dial = func(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
 					time.Sleep(time.Duration(1+rand.N(20)) * time.Millisecond)
 					if n := dead[address]; n != nil {
-						if n.Add(1); x.silent {
+						n.Add(1)
+						if x.silent {
 							<-ctx.Done()
 							return nil, ctx.Err()
 						}

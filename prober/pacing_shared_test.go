@@ -120,7 +120,8 @@ func (b *testNode) timeShortJob(ctx context.Context, rows []wire.Row) time.Durat
 				}
 			}
 		}))
-		if rows = again; len(rows) > 0 {
+		rows = again
+		if len(rows) > 0 {
 			time.Sleep(time.Until(due))
 		}
 	}

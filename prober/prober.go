@@ -177,7 +177,8 @@ func (p *Prober) queueOf(r *engine.Route, src *source.Source, now time.Time) *re
 		table := p.env.Table.Load()
 		fresh := readyqueue.New(p.env, table, r, src, p.quiet, now)
 		p.mu.Lock()
-		if q = p.queues[k]; q == nil && p.env.Table.Load() == table { // else SetTable has missed it
+		q = p.queues[k]
+		if q == nil && p.env.Table.Load() == table { // else SetTable has missed it
 			q = fresh
 			p.queues[k] = q
 		}

@@ -53,7 +53,8 @@ func TestDelistingTrialNeedsNoRows(t *testing.T) {
 	hosts, asked := map[string]*fakeServer{}, atomic.Int32{}
 	for i := range 4 {
 		hosts[fmt.Sprintf("mx.r%d.example", i)] = &fakeServer{rcpt: func(string) string {
-			if asked.Add(1); listed.Load() {
+			asked.Add(1)
+			if listed.Load() {
 				return "554 5.7.1 Service unavailable; client host blocked using zen.spamhaus.org"
 			}
 			return "550 5.1.1 no such user"

@@ -63,11 +63,13 @@ func readQuery(raw string, table *engine.Table) (q wire.Query, err error) {
 		case "status":
 			q.Status = strings.ToUpper(v[0])
 		case "provider":
-			if q.Provider = v[0]; table.Provider(q.Provider) == nil {
+			q.Provider = v[0]
+			if table.Provider(q.Provider) == nil {
 				return q, fmt.Errorf("provider %.40q is no id of the table; probity providers show lists them", q.Provider)
 			}
 		case "limit":
-			if q.Limit, err = strconv.Atoi(v[0]); err != nil || q.Limit < 1 {
+			q.Limit, err = strconv.Atoi(v[0])
+			if err != nil || q.Limit < 1 {
 				return q, fmt.Errorf("limit %.40q is no number from 1", v[0])
 			}
 		default:

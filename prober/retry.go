@@ -68,7 +68,11 @@ func (r *retries) settle(p *hostqueue.Probe, o *outcome) {
 		e = &retry{key: p.Key, ask: ask, heapIndex: -1}
 		r.byKey[p.Key] = e
 	}
-	e.attempts, e.source, e.due, e.verdict, e.underWay = o.attempt, o.source, o.due, o.verdict, false
+	e.attempts = o.attempt
+	e.source = o.source
+	e.due = o.due
+	e.verdict = o.verdict
+	e.underWay = false
 	if e.heapIndex < 0 {
 		heap.Push(&r.queue, e)
 	} else {

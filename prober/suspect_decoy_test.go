@@ -118,7 +118,8 @@ func TestSilentAcceptanceIsNoCatchAll(t *testing.T) {
 		if strings.HasPrefix(local, "ann") || time.Now().Before(silent) {
 			return "250 2.1.5 ok"
 		}
-		if refused++; refused == 20 {
+		refused++
+		if refused == 20 {
 			silent = time.Now().Add(time.Hour)
 		}
 		return "550 5.1.1 User unknown"

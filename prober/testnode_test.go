@@ -344,7 +344,8 @@ func (h *fakeServer) serve(c net.Conn) {
 		case "MAIL":
 			together = 0
 			h.withLock(func() { h.log = append(h.log, "MAIL") })
-			if begun++; h.maxMails > 0 && begun > h.maxMails {
+			begun++
+			if h.maxMails > 0 && begun > h.maxMails {
 				say("421 4.7.0 enough for one connection")
 				out.Flush()
 				return
@@ -359,7 +360,8 @@ func (h *fakeServer) serve(c net.Conn) {
 			if local, domain, _ := strings.Cut(addr, "@"); script != nil {
 				reply = script(local, domain)
 			}
-			if answered++; h.maxAnswered > 0 && answered > h.maxAnswered {
+			answered++
+			if h.maxAnswered > 0 && answered > h.maxAnswered {
 				if h.lastReply != "" {
 					say(h.lastReply)
 				}

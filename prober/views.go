@@ -41,14 +41,16 @@ func (p *Prober) EndQuarantine(sourceName, route string) bool {
 	was := false
 	for _, src := range p.sources.List {
 		if route == "" && src.Name == sourceName {
-			if was = src.EndQuarantine(now); was {
+			was = src.EndQuarantine(now)
+			if was {
 				p.resumeDelisted(src) // queues that were quarantined only for the blocklists go on as well
 			}
 		}
 	}
 	for _, q := range p.allQueues() {
 		if q.Key.Source == sourceName && q.Key.Route == route {
-			if was = q.EndQuarantine(true, now); was {
+			was = q.EndQuarantine(true, now)
+			if was {
 				p.cfg.Log.Warn("an operator ended a quarantine", "provider", q.Provider.ID, "egress", q.Key.Source)
 			}
 		}

@@ -305,7 +305,8 @@ func conformCallbacks(t *testing.T, s accountStore) {
 			for _, c := range list {
 				jobs = append(jobs, c.Job)
 			}
-			if mark = next; next == (store.DueCursor{}) {
+			mark = next
+			if next == (store.DueCursor{}) {
 				all, next, err := s.DueCallbacks(at, mark, 0)
 				require.NoError(t, err)
 				require.Zero(t, next)

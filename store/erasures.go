@@ -89,7 +89,10 @@ func (s *Privacy) SaveErasure(e *Erasure) error {
 // file of the store has the address: not the log, nor the older versions of records. After an error it is open and has no address; it is
 // finished by calling this again.
 func (s *Privacy) FinishErasure(ctx context.Context, e *Erasure) error {
-	e.Address, e.Jobs, e.JobsLeft, e.Fault = "", nil, nil, ""
+	e.Address = ""
+	e.Jobs = nil
+	e.JobsLeft = nil
+	e.Fault = ""
 	if err := s.SaveErasure(e); err != nil {
 		return err
 	}

@@ -71,7 +71,8 @@ func numberedKey(table byte, name string, n uint64) []byte {
 func prefixEnd(prefix []byte) []byte {
 	end := append([]byte(nil), prefix...)
 	for i := len(end) - 1; i >= 0; i-- {
-		if end[i]++; end[i] != 0 {
+		end[i]++
+		if end[i] != 0 {
 			return end[:i+1]
 		}
 	}

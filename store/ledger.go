@@ -113,7 +113,11 @@ func appendEntry(b *pebble.Batch, account string, e Entry) (fresh bool, err erro
 	if now.Balance > MaxCredits {
 		return false, ErrCreditsRange
 	}
-	e.Number, e.Amount, e.Balance, e.Reserved, e.At = last+1, amount, now.Balance, now.Reserved, e.At.UTC()
+	e.Number = last + 1
+	e.Amount = amount
+	e.Balance = now.Balance
+	e.Reserved = now.Reserved
+	e.At = e.At.UTC()
 	return true, writeRecord(b, account, &record{Entry: e})
 }
 

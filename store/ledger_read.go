@@ -54,7 +54,8 @@ func (s *Billing) Ledger(account string, before uint64, limit int) ([]Entry, err
 			if before > 0 && e.Number >= before {
 				continue
 			}
-			if entries = append(entries, e); len(entries) == pageSize(limit) {
+			entries = append(entries, e)
+			if len(entries) == pageSize(limit) {
 				return errStop
 			}
 		}

@@ -31,7 +31,10 @@ func settlementRecord(request string, used, held int64, now time.Time) record {
 func (r *record) applyAfter(c Credits, last uint64) {
 	reserved, _ := c.apply(Reserve, r.Credits)
 	now, amount := reserved.apply(r.Kind, r.Credits)
-	r.Number, r.Amount, r.Balance, r.Reserved = last+2, amount, now.Balance, now.Reserved
+	r.Number = last + 2
+	r.Amount = amount
+	r.Balance = now.Balance
+	r.Reserved = now.Reserved
 }
 
 // lookupID is the id by which the record is found.

@@ -82,7 +82,8 @@ func (s *Accounts) UploadsLeft(account string, now time.Time) (Decision, error) 
 // with an *OverLimitError. The window survives a restart.
 func (s *Accounts) CountUpload(account string, now time.Time, d *Decision) Part {
 	return func(b *pebble.Batch) (err error) {
-		if *d, err = countEvent(b, []namedLimit{s.uploadLimit(account)}, now); err == nil && !d.OK {
+		*d, err = countEvent(b, []namedLimit{s.uploadLimit(account)}, now)
+		if err == nil && !d.OK {
 			err = &OverLimitError{*d}
 		}
 		return err
@@ -167,7 +168,8 @@ func countEvent(b *pebble.Batch, limits []namedLimit, now time.Time) (d Decision
 			return d, err
 		}
 		one := windows[i].Peek(l.Limit, now)
-		if d = window.Stricter(d, one); i == 0 {
+		d = window.Stricter(d, one)
+		if i == 0 {
 			d = one
 		}
 	}

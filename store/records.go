@@ -89,7 +89,8 @@ func newestJSON[T any](r pebble.Reader, prefix, upper []byte, limit int, visit f
 			return err
 		}
 		visit(k, &one)
-		if all = append(all, one); len(all) == pageSize(limit) {
+		all = append(all, one)
+		if len(all) == pageSize(limit) {
 			return errStop
 		}
 		return nil
@@ -179,7 +180,8 @@ func (s *DB) sweep(prefix []byte, match func(k, v []byte) (*deletion, error)) (n
 			one.key = bytes.Clone(k)
 			start = append(one.key, 0)
 			byLock[one.lock] = append(byLock[one.lock], one)
-			if found++; found == sweepBatch {
+			found++
+			if found == sweepBatch {
 				return errStop
 			}
 			return nil

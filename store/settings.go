@@ -25,7 +25,8 @@ func (s *DB) Secret(name string) (secret []byte, err error) {
 		return secret, err
 	}
 	err = s.Commit("", func(b *pebble.Batch) error {
-		if secret, err = get(b, k); err == nil || !errors.Is(err, ErrNotFound) {
+		secret, err = get(b, k)
+		if err == nil || !errors.Is(err, ErrNotFound) {
 			return err
 		}
 		secret = make([]byte, secretSize)

@@ -118,7 +118,8 @@ func (s *Privacy) Suppress(suppressions []Suppression, now time.Time) error {
 			}
 			if err == nil {
 				note := cmp.Or(x.Note, old.Note)
-				if *x = old; note == old.Note {
+				*x = old
+				if note == old.Note {
 					return nil
 				}
 				x.Note = note

@@ -107,7 +107,8 @@ func (s *Logins) codeKey(l Login) (signin.Key, error) {
 // countFailure counts an attempt as a failure, until succeed. If its key is locked out, it returns until when instead.
 // A lock-out that begins is durable before the attempt goes on, whether or not there is such an account.
 func (s *Logins) countFailure(k signin.Key, now time.Time) (until time.Time, err error) {
-	if until = s.guard.Count(k, now); !until.IsZero() {
+	until = s.guard.Count(k, now)
+	if !until.IsZero() {
 		return until, nil
 	}
 	return until, s.saveLockouts()

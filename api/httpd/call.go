@@ -67,7 +67,10 @@ func (s *Server) newCall(ctx *fasthttp.RequestCtx) *Call {
 	if !ok {
 		c = new(Call)
 	}
-	c.server, c.Ctx, c.ID, c.Started = s, ctx, s.deps.NewID(), time.Now()
+	c.server = s
+	c.Ctx = ctx
+	c.ID = s.deps.NewID()
+	c.Started = time.Now()
 	return c
 }
 

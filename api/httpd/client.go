@@ -32,7 +32,8 @@ func clientAddr(peer netip.Addr, forwarded []string, proxies []netip.Prefix) net
 		entries := strings.Split(forwarded[i], ",")
 		for j := len(entries) - 1; j >= 0; j-- {
 			hop, err := parseHop(strings.TrimSpace(entries[j]))
-			if hops++; err != nil || hops > maxHops {
+			hops++
+			if err != nil || hops > maxHops {
 				return at
 			}
 			at = hop

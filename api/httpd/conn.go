@@ -112,7 +112,8 @@ func (cl *connectionLimiter) release(c *clientConn) {
 	defer cl.mu.Unlock()
 	delete(cl.conns, c)
 	for _, n := range c.nets {
-		if cl.perNetwork[n]--; cl.perNetwork[n] == 0 {
+		cl.perNetwork[n]--
+		if cl.perNetwork[n] == 0 {
 			delete(cl.perNetwork, n)
 		}
 	}

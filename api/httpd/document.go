@@ -49,14 +49,16 @@ func (d *Document) parse(b []byte) (*Document, error) {
 		case c == '"':
 			i += stringEnd(b[i:]) - 1
 		case c == '{', c == '[':
-			if depth++; depth == 1 {
+			depth++
+			if depth == 1 {
 				start = i + 1
 			}
 			deepest = max(deepest, depth)
 		case c == ':' && depth == 1 && valid:
 			literal := bytes.TrimSpace(b[start:i])
 			var plain bool
-			if name, plain = plainText(literal); !plain {
+			name, plain = plainText(literal)
+			if !plain {
 				var unescaped string
 				if json.Unmarshal(literal, &unescaped) != nil {
 					panic("BUG: valid JSON has an unreadable name")
@@ -256,7 +258,8 @@ func (d *Document) Number(name string, fallback, least, most int64) (int64, erro
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil && raw[0] != '"' {
 		var f float64
-		if f, err = strconv.ParseFloat(string(raw), 64); err == nil && math.Abs(f) <= 1<<53 && f == math.Trunc(f) {
+		f, err = strconv.ParseFloat(string(raw), 64)
+		if err == nil && math.Abs(f) <= 1<<53 && f == math.Trunc(f) {
 			n = int64(f)
 		} else {
 			err = strconv.ErrRange

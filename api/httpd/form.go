@@ -92,7 +92,8 @@ func (f *Form) Next() (*multipart.Part, error) {
 		if err != nil {
 			return nil, brokenForm(err)
 		}
-		if f.parts++; f.parts > maxParts {
+		f.parts++
+		if f.parts > maxParts {
 			return nil, Refuse(Unacceptable, "The form has more than %d parts: send only those that are described.", maxParts)
 		}
 		switch strings.ToLower(p.Header.Get("Content-Transfer-Encoding")) {

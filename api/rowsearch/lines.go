@@ -23,7 +23,8 @@ func FindRows(term string, after int64, limit int) *Rows {
 
 // Line keeps a row that matches.
 func (r *Rows) Line(b []byte) error {
-	if r.Last = rowNumber(b); r.Last <= r.after || (len(r.term) > 0 && !bytes.Contains(bytes.ToLower(b), r.term)) {
+	r.Last = rowNumber(b)
+	if r.Last <= r.after || (len(r.term) > 0 && !bytes.Contains(bytes.ToLower(b), r.term)) {
 		return nil
 	}
 	var row struct {

@@ -73,7 +73,8 @@ func CompressAgain(path string) (f Bytes, err error) {
 	chunk := make([]byte, chunkBytes)
 	for err == nil {
 		var n int
-		if n, err = io.ReadFull(text, chunk); n == 0 {
+		n, err = io.ReadFull(text, chunk)
+		if n == 0 {
 			break
 		}
 		start, before := time.Now(), process.OwnCPU()

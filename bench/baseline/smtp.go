@@ -112,7 +112,8 @@ func (c SMTP) RunTask(ctx context.Context, e Task) (count Count) {
 		done, accepted := c.converse(ctx, &e)
 		count.Recipients += done
 		count.Accepted += accepted
-		if failed++; done > 0 {
+		failed++
+		if done > 0 {
 			failed = 0
 		}
 	}

@@ -139,7 +139,10 @@ func (c contest) with(ctx context.Context, p Peer, workers int, addresses []stri
 	var out bytes.Buffer
 	cmd.Stdout = &out
 	count, err := c.measure(ctx, cmd)
-	count.Name, count.Version, count.Workers, count.Addresses = p.Name, p.version(), workers, len(addresses)
+	count.Name = p.Name
+	count.Version = p.version()
+	count.Workers = workers
+	count.Addresses = len(addresses)
 	if err != nil {
 		return count, fmt.Errorf("%s: %w", p.Name, err)
 	}

@@ -79,7 +79,8 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	want := q * float64(h.Total)
 	sum := 0
 	for i, n := range h.Counts {
-		if sum += n; n > 0 && float64(sum) >= want {
+		sum += n
+		if n > 0 && float64(sum) >= want {
 			return min(bucketEnd(i), h.Max)
 		}
 	}

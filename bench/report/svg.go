@@ -9,13 +9,16 @@ import (
 
 // The drawing area, in SVG units. Text is 11 units high.
 const (
-	svgWidth                             = 480
-	svgHeight                            = 230
-	padLeft, padRight, padTop, padBottom = 58, 12, 24, 34
-	plotWidth                            = svgWidth - padLeft - padRight
-	plotHeight                           = svgHeight - padTop - padBottom
-	colours                              = 5
-	maxPoints                            = 600 // of one line: more than a screen shows
+	svgWidth   = 480
+	svgHeight  = 230
+	padLeft    = 58
+	padRight   = 12
+	padTop     = 24
+	padBottom  = 34
+	plotWidth  = svgWidth - padLeft - padRight
+	plotHeight = svgHeight - padTop - padBottom
+	colours    = 5
+	maxPoints  = 600 // of one line: more than a screen shows
 )
 
 // canvas collects the elements of one picture. Text is escaped where it enters.

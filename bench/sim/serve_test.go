@@ -250,7 +250,8 @@ type busyPorts struct {
 }
 
 func (c *busyPorts) Listen(at netip.AddrPort) (net.Listener, error) {
-	if c.taken--; c.taken >= 0 {
+	c.taken--
+	if c.taken >= 0 {
 		return nil, syscall.EADDRINUSE
 	}
 	return c.Loopback.Listen(at)

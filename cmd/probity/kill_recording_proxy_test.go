@@ -123,7 +123,8 @@ func (w *recordingProxy) record(recipient string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.recipients[recipient]++
-	if w.total++; w.total == w.stopAt {
+	w.total++
+	if w.total == w.stopAt {
 		close(w.reached)
 	}
 }

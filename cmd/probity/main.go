@@ -100,7 +100,8 @@ func run(ctx context.Context, args []string, con *console.IO) int {
 		parsed.BindTo(ctx, (*context.Context)(nil))
 		con.In = console.InputUntil(ctx, con.In)
 	}
-	if err = parsed.Run(); console.Interrupted(ctx, err) {
+	err = parsed.Run()
+	if console.Interrupted(ctx, err) {
 		err = console.ErrInterrupted
 	}
 	switch {
@@ -154,7 +155,8 @@ func repeatedFlag(parsed *kong.Context) (string, bool) {
 		if p.Flag == nil || p.Flag.IsCumulative() || p.Flag.IsBool() {
 			continue
 		}
-		if seen[p.Flag.Name]++; seen[p.Flag.Name] > 1 {
+		seen[p.Flag.Name]++
+		if seen[p.Flag.Name] > 1 {
 			return p.Flag.Name, true
 		}
 	}

@@ -66,7 +66,8 @@ func (r *repeatedText) Read(b []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n := copy(b, r.text[r.at:])
-	if r.at += n; r.at == len(r.text) {
+	r.at += n
+	if r.at == len(r.text) {
 		r.at, r.left = 0, r.left-1
 	}
 	return n, nil

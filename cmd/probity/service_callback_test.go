@@ -143,7 +143,8 @@ func (e *event) readRows(d *json.Decoder) error {
 		if err := d.Decode(&row); err != nil {
 			return err
 		}
-		if e.rows++; row.Row != e.rows {
+		e.rows++
+		if row.Row != e.rows {
 			return fmt.Errorf("row %d stands at %d", row.Row, e.rows)
 		}
 	}

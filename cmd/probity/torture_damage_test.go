@@ -93,7 +93,8 @@ func (s *retryingCustomer) results(ctx context.Context, t *testing.T, id string)
 	t.Helper()
 	for _, form := range []string{"jsonl", "csv"} {
 		path := "/v1/verify/bulk/" + id + "/results?format=" + form
-		if csv, given = s.download(ctx, t, id, path); given {
+		csv, given = s.download(ctx, t, id, path)
+		if given {
 			s.resultHashes[path] = sha256.Sum256(csv)
 		}
 	}

@@ -227,13 +227,15 @@ func (p *testbed) injectFault(ctx context.Context, f fault) {
 		at = p.supervisors[0]
 		said, did = p.damageJobFile(at, f)
 	case faultStop:
-		if did = at.signal(syscall.SIGSTOP); did {
+		did = at.signal(syscall.SIGSTOP)
+		if did {
 			sleepCtx(ctx, f.duration)
 			at.signal(syscall.SIGCONT)
 		}
 	case faultNoDescriptors:
 		var heal func()
-		if heal, did = at.exhaustDescriptors(int(f.random % 8)); did {
+		heal, did = at.exhaustDescriptors(int(f.random % 8))
+		if did {
 			sleepCtx(ctx, f.duration)
 			heal()
 		}

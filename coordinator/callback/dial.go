@@ -83,7 +83,8 @@ func (d *dialer) addresses(ctx context.Context, t *target) ([]netip.Addr, error)
 		ctx, done := context.WithTimeout(ctx, connectTimeout)
 		defer done()
 		var err error
-		if found, err = d.lookup(ctx, t.host); err != nil || len(found) == 0 {
+		found, err = d.lookup(ctx, t.host)
+		if err != nil || len(found) == 0 {
 			return nil, errNoName
 		}
 	}

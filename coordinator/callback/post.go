@@ -44,7 +44,8 @@ func (tc *timedConn) Write(p []byte) (n int, err error) {
 			return n, net.ErrClosed
 		}
 		m, err := tc.Conn.Write(p[n:min(len(p), n+sendPiece)])
-		if n += m; err != nil {
+		n += m
+		if err != nil {
 			tc.mu.Lock()
 			tc.stalled = !tc.writingStopped && errors.Is(err, os.ErrDeadlineExceeded)
 			tc.mu.Unlock()

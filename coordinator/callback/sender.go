@@ -213,7 +213,8 @@ func (s *Sender) loadDelivery(job string) (*delivery, error) {
 	}
 	d := &delivery{Callback: cb, job: j}
 	d.keys[0] = "account " + cb.Account
-	if d.target, d.refused = s.dialer.parseTarget(j.CallbackURL); d.refused == nil {
+	d.target, d.refused = s.dialer.parseTarget(j.CallbackURL)
+	if d.refused == nil {
 		d.keys[1] = "host " + d.target.host
 	}
 	return d, nil

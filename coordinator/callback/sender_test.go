@@ -182,7 +182,8 @@ func TestCallbackWithOurFailureIsRetried(t *testing.T) {
 			for buf := make([]byte, 4096); !strings.HasSuffix(string(in), "0\r\n\r\n"); {
 				conn.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
 				n, err := conn.Read(buf)
-				if in = append(in, buf[:n]...); err != nil {
+				in = append(in, buf[:n]...)
+				if err != nil {
 					break
 				}
 			}

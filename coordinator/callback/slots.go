@@ -45,7 +45,8 @@ func (s *attemptSlots) release(job string, keys slotKeys) {
 	defer s.mu.Unlock()
 	delete(s.inProgress, job)
 	for _, k := range keys {
-		if s.load[k]--; s.load[k] == 0 {
+		s.load[k]--
+		if s.load[k] == 0 {
 			delete(s.load, k)
 		}
 	}

@@ -103,7 +103,8 @@ func unpack(b []byte, t *engine.Table, skip func(uint32) bool) (*Rows, error) {
 		} else {
 			v.Route = t.NewRoute(records)
 		}
-		if rowRoutes[i] = v; r.short {
+		rowRoutes[i] = v
+		if r.short {
 			return nil, ErrDamaged
 		}
 	}
@@ -127,7 +128,8 @@ func unpack(b []byte, t *engine.Table, skip func(uint32) bool) (*Rows, error) {
 		}
 		group.text = append(group.text, mailbox...)
 		row.end = len(group.text)
-		if group.rows = append(group.rows, row); len(group.rows) < textRows {
+		group.rows = append(group.rows, row)
+		if len(group.rows) < textRows {
 			continue
 		}
 		if err := out.addRows(&group); err != nil {

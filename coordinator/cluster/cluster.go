@@ -129,13 +129,20 @@ func (c *Cluster) update(change func(*registry)) {
 // Run joins the cluster and follows it until ctx ends; then it leaves.
 func (c *Cluster) Run(ctx context.Context) error {
 	m := memberlist.DefaultLANConfig()
-	m.Name, m.Transport, m.Label, m.Keyring = c.cfg.Name, c.cfg.Transport, c.cfg.Label, c.ring
+	m.Name = c.cfg.Name
+	m.Transport = c.cfg.Transport
+	m.Label = c.cfg.Label
+	m.Keyring = c.ring
 	m.AdvertiseAddr, m.AdvertisePort = c.cfg.Advertise, c.cfg.Port
 	m.GossipVerifyIncoming, m.GossipVerifyOutgoing = true, true
 	m.DeadNodeReclaimTime = 10 * time.Second // then a node may come back from another address
 	m.Logger = log.New(logWriter{c.cfg.Log}, "", 0)
 	d := delegate{c}
-	m.Delegate, m.Events, m.Alive, m.Merge, m.Conflict = d, d, d, d, d
+	m.Delegate = d
+	m.Events = d
+	m.Alive = d
+	m.Merge = d
+	m.Conflict = d
 	list, err := memberlist.Create(m)
 	if err != nil {
 		_ = c.cfg.Transport.Shutdown()

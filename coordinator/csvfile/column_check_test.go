@@ -12,7 +12,7 @@ import (
 // TestWrongColumnIsRefused: the refusal names the column, three of its cells and the ways on.
 func TestWrongColumnIsRefused(t *testing.T) {
 	list := "Name;E-Mail;City\r\n" + strings.Repeat("Ann;ann@shop.example;Bonn\r\nB\u202eo;bo@shop.example;\r\n", 400)
-	_, _, _, err := read(strings.NewReader(list), Options{Column: "1"})
+	_, err := read(strings.NewReader(list), Options{Column: "1"})
 	require.EqualError(t, err, `none of the first 800 cells of the column "Name" (1) looks like an e-mail address `+
 		`(delimiter ';'), for example "Ann", "B\u202eo", "Ann": `+
 		`name another column with email_column, or verify this one with column_check=false`)
@@ -20,11 +20,12 @@ func TestWrongColumnIsRefused(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, Unacceptable, refusal.Kind)
 	for _, o := range []Options{{Column: "1", AnyColumn: true}, {Column: "2"}, {Column: "E-Mail"}} {
-		_, emails, _, err := read(strings.NewReader(list), o)
+		got, err := read(strings.NewReader(list), o)
+		emails := got.emails
 		require.NoError(t, err)
 		require.Len(t, emails, 800)
 	}
-	_, _, _, err = read(strings.NewReader("1,\xfcber\n2,x\n3,"+strings.Repeat("é", 100)+"\n"),
+	_, err = read(strings.NewReader("1,\xfcber\n2,x\n3,"+strings.Repeat("é", 100)+"\n"),
 		Options{NoHeader: true, Column: "2"})
 	require.ErrorContains(t, err, `none of the first 3 cells of the column 2 looks like an e-mail address `+
 		`(delimiter ','), for example "über", "x", "éééé`)
@@ -58,7 +59,7 @@ func TestColumnIsJudgedByItsFirstThousandCells(t *testing.T) {
 		{blank, false}, {blank + rows(100, 0), true}, {blank + rows(100, 9), false},
 		{large, true}, {large + "a\n" + many, true}, {many + large + large, false},
 	} {
-		_, _, _, err := read(strings.NewReader("email\n"+c.text), Options{})
+		_, err := read(strings.NewReader("email\n"+c.text), Options{})
 		if !c.refused {
 			require.NoError(t, err)
 			continue

@@ -18,12 +18,18 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// read reads a file to its end and returns the dialect, the e-mail cells and the file written back with one cell
-// appended.
-func read(src io.Reader, o Options) (Dialect, []string, string, error) {
+// fileRead is a file that was read to its end: its dialect, its e-mail cells, and the file written back with one cell appended.
+type fileRead struct {
+	dialect Dialect
+	emails  []string
+	out     string
+}
+
+// read reads a file to its end.
+func read(src io.Reader, o Options) (fileRead, error) {
 	r, err := NewReader(src, o)
 	if err != nil {
-		return Dialect{}, nil, "", err
+		return fileRead{}, err
 	}
 	defer r.Close()
 	var blocks []Block
@@ -33,7 +39,7 @@ func read(src io.Reader, o Options) (Dialect, []string, string, error) {
 		if err := r.Next(&b); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return Dialect{}, nil, "", err
+			return fileRead{}, err
 		}
 		blocks = append(blocks, b)
 	}
@@ -42,14 +48,14 @@ func read(src io.Reader, o Options) (Dialect, []string, string, error) {
 	for _, b := range blocks {
 		again := Block{Buf: d.AppendUTF8(nil, b.Buf), Line: b.Line}
 		if err := d.Parse(&again); err != nil {
-			return d, nil, "", err
+			return fileRead{dialect: d}, err
 		}
 		for i := range again.Rows {
 			emails = append(emails, string(again.Email(i)))
 			out = d.AppendRow(out, &again, i, []string{"x"})
 		}
 	}
-	return d, emails, string(out), nil
+	return fileRead{d, emails, string(out)}, nil
 }
 
 func TestFiles(t *testing.T) {
@@ -96,7 +102,8 @@ func TestFiles(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for name, src := range map[string]io.Reader{"whole": strings.NewReader(c.in),
 				"byte by byte": iotest.OneByteReader(strings.NewReader(c.in))} {
-				_, emails, out, err := read(src, c.o)
+				got, err := read(src, c.o)
+				emails, out := got.emails, got.out
 				require.NoError(t, err, name)
 				require.Equal(t, c.emails, emails, name)
 				require.Equal(t, c.out, out, name)
@@ -143,7 +150,7 @@ func TestRefusals(t *testing.T) {
 			"more than one file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, _, _, err := read(strings.NewReader(c.in), c.o)
+			_, err := read(strings.NewReader(c.in), c.o)
 			var refusal *Error
 			require.ErrorAs(t, err, &refusal)
 			require.Contains(t, refusal.Detail, c.says)
@@ -162,7 +169,8 @@ func TestPackings(t *testing.T) {
 		"stored": pack(t, "stored", text), "utf-16": utf16,
 		"gzip of utf-16": pack(t, "gzip", utf16),
 	} {
-		d, emails, out, err := read(iotest.HalfReader(strings.NewReader(in)), Options{})
+		got, err := read(iotest.HalfReader(strings.NewReader(in)), Options{})
+		d, emails, out := got.dialect, got.emails, got.out
 		require.NoError(t, err, name)
 		require.Equal(t, []string{"a@x.org", "b@x.org"}, emails, name)
 		require.Equal(t, "email,n,ours\na@x.org,1,x\nb@x.org,2,x\n", out, name)
@@ -175,7 +183,7 @@ func TestBrokenUploadIsNoFileError(t *testing.T) {
 	for _, how := range []string{"plain", "gzip", "zstd", "zip"} {
 		in := pack(t, how, "email\n"+strings.Repeat("abcdefgh@x.org\n", 50))
 		src := io.MultiReader(strings.NewReader(in[:len(in)*2/3]), iotest.ErrReader(broken))
-		_, _, _, err := read(src, Options{})
+		_, err := read(src, Options{})
 		require.ErrorIs(t, err, broken, how)
 	}
 }
@@ -238,11 +246,13 @@ func FuzzFile(f *testing.F) {
 	f.Add([]byte(pack(f, "gzip", "email\na@x.org\n")), "", false)
 	f.Add([]byte("\xff\xfee\x00\n\x00a\x00"), "1", false)
 	f.Fuzz(func(t *testing.T, in []byte, column string, noHeader bool) {
-		d, emails, out, err := read(bytes.NewReader(in), Options{Column: column, NoHeader: noHeader})
+		got, err := read(bytes.NewReader(in), Options{Column: column, NoHeader: noHeader})
+		d, emails, out := got.dialect, got.emails, got.out
 		if err != nil {
 			return
 		}
-		again, emailsAgain, _, err := read(strings.NewReader(out), Options{Column: column, NoHeader: noHeader})
+		gotAgain, err := read(strings.NewReader(out), Options{Column: column, NoHeader: noHeader})
+		again, emailsAgain := gotAgain.dialect, gotAgain.emails
 		if err == nil && again.Delimiter == d.Delimiter && again.Column == d.Column && again.Encoding == UTF8 {
 			require.Equal(t, emails, emailsAgain)
 		}
@@ -300,7 +310,8 @@ func BenchmarkPlainRows(b *testing.B) {
 // Reading the text of a quoted cell must not write into the block, wherever a plain cell was read before it.
 func TestEmailDoesNotChangeTheBlock(t *testing.T) {
 	const in = "email,n\nplain@x.org,1\n\"quoted \"\"twice\"\" @x.org, and longer than the first\",2\nlast@x.org,3\n"
-	_, _, out, err := read(strings.NewReader(in), Options{})
+	got, err := read(strings.NewReader(in), Options{})
+	out := got.out
 	require.NoError(t, err)
 	require.Equal(t, strings.ReplaceAll(strings.ReplaceAll(in, "\n", ",x\n"), "email,n,x", "email,n,ours"), out)
 }

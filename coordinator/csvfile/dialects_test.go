@@ -34,12 +34,14 @@ func TestDashboardAndServerAgreeOnDialect(t *testing.T) {
 	for _, v := range vectors {
 		list := v.Text + string(v.Base64)
 		sent := Options{Column: v.EmailColumn, NoHeader: !v.Header, Delimiter: v.Delimiter[0]}
-		d, emails, _, err := read(strings.NewReader(list), sent)
+		got, err := read(strings.NewReader(list), sent)
+		d, emails := got.dialect, got.emails
 		require.NoError(t, err, v.Name)
 		require.Equal(t, v.Delimiter, string(d.Delimiter), v.Name)
 		require.Equal(t, v.Column, d.Column+1, v.Name)
 		require.Equal(t, v.Emails, emails, v.Name)
-		d, _, _, err = read(strings.NewReader(list), Options{})
+		got, err = read(strings.NewReader(list), Options{})
+		d = got.dialect
 		require.Equal(t, v.Unaided, err == nil, "%s: %v", v.Name, err)
 		if v.Unaided {
 			require.Equal(t, v.Delimiter, string(d.Delimiter), v.Name)

@@ -102,7 +102,8 @@ func TestExportsOfPrograms(t *testing.T) {
 			text, err = c.charset.NewEncoder().String(c.text)
 			require.NoError(t, err, c.program)
 		}
-		d, emails, out, err := read(strings.NewReader(text), c.o)
+		got, err := read(strings.NewReader(text), c.o)
+		d, emails, out := got.dialect, got.emails, got.out
 		require.NoError(t, err, c.program)
 		require.Equal(t, c.emails, emails, c.program)
 		require.Equal(t, c.want, Dialect{Delimiter: d.Delimiter, Encoding: d.Encoding, Column: d.Column, CRLF: d.CRLF,
@@ -113,17 +114,19 @@ func TestExportsOfPrograms(t *testing.T) {
 
 // TestLinesWithCRKeepThem: each line of the output ends as it did, and cells of other charsets are in UTF-8.
 func TestLinesWithCRKeepThem(t *testing.T) {
-	_, emails, out, err := read(strings.NewReader("email,n\ra@x.org,\"1\n2\"\r\r\"b@x.org\",\x8e"), Options{})
+	got, err := read(strings.NewReader("email,n\ra@x.org,\"1\n2\"\r\r\"b@x.org\",\x8e"), Options{})
+	emails, out := got.emails, got.out
 	require.NoError(t, err)
 	require.Equal(t, []string{"a@x.org", "", "b@x.org"}, emails)
 	require.Equal(t, "email,n,ours\ra@x.org,\"1\n2\",x\r,,x\r\"b@x.org\",é,x\r", out)
 	for _, text := range []string{"email,n\na@x.org,1\r2\n", "email\r,n\na@x.org,1\n", "email,\"n\r\"\na@x.org,1\n",
 		"email,n\r\na@x.org,1\r\n", "email,6\"\r\na@x.org,\r\n"} {
-		d, _, _, err := read(strings.NewReader(text), Options{Column: "1"})
+		got, err := read(strings.NewReader(text), Options{Column: "1"})
+		d := got.dialect
 		require.NoError(t, err, text)
 		require.False(t, d.CR, text)
 	}
-	_, _, _, err = read(strings.NewReader("email,n\ra@x.org,\"1\n2\"\rb@x.org,\"3\r"), Options{})
+	_, err = read(strings.NewReader("email,n\ra@x.org,\"1\n2\"\rb@x.org,\"3\r"), Options{})
 	require.EqualError(t, err,
 		"line 3: unclosed quote (no end within 64 KiB): close it, or write \"\" for a quote inside a cell")
 }

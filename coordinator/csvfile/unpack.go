@@ -83,7 +83,8 @@ type limitReader struct {
 
 func (l *limitReader) Read(p []byte) (int, error) {
 	n, err := l.r.Read(p)
-	if l.left -= int64(n); l.left < 0 {
+	l.left -= int64(n)
+	if l.left < 0 {
 		return 0, refuse(TooLarge, 0, "the file unpacks to more than %d bytes; send it in parts", l.max)
 	}
 	return n, err

@@ -87,7 +87,8 @@ func (z *zipFile) next(src *bufio.Reader) error {
 		if err != nil {
 			return err
 		}
-		if z.skipped += n; z.skipped > maxZipSkipped {
+		z.skipped += n
+		if z.skipped > maxZipSkipped {
 			return refuse(Unacceptable, 0, "the zip archive holds more than %d MiB next to its list; "+
 				"put only the CSV file into it", maxZipSkipped>>20)
 		}

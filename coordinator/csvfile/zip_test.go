@@ -118,7 +118,8 @@ func TestArchivesOfEachSystem(t *testing.T) {
 	} {
 		archive := writeZip(t, entries...)
 		for _, src := range []io.Reader{strings.NewReader(archive), iotest.OneByteReader(strings.NewReader(archive))} {
-			_, emails, out, err := read(src, Options{})
+			got, err := read(src, Options{})
+			emails, out := got.emails, got.out
 			require.NoError(t, err, name)
 			require.Equal(t, []string{"a@x.org", "b@x.org"}, emails, name)
 			require.Equal(t, "email,n,ours\na@x.org,1,x\nb@x.org,2,x\n", out, name)
@@ -139,7 +140,8 @@ func TestArchiveOfGo(t *testing.T) {
 		}
 	}
 	require.NoError(t, z.Close())
-	_, emails, _, err := read(&b, Options{})
+	got, err := read(&b, Options{})
+	emails := got.emails
 	require.NoError(t, err)
 	require.Equal(t, []string{"a@x.org", "b@x.org"}, emails)
 }
@@ -177,7 +179,7 @@ func TestArchivesThatAreRefused(t *testing.T) {
 		"checksum differs": strings.Replace(writeZip(t,
 			zipped{name: "list.csv", text: zipList, stored: true}), "b@x.org", "c@x.org", 1),
 	} {
-		_, _, _, err := read(strings.NewReader(archive), Options{})
+		_, err := read(strings.NewReader(archive), Options{})
 		require.ErrorContains(t, err, says)
 		var refusal *Error
 		require.ErrorAs(t, err, &refusal)
@@ -191,7 +193,7 @@ func TestFilesOfOtherKindsAreNamed(t *testing.T) {
 		"BEGIN:VCARD\r\nVERSION:3.0": "vCard", "7z\xbc\xaf\x27\x1c\x00\x04": "7z archive", "Rar!\x1a\x07\x01\x00": "RAR",
 		"\xfd7zXZ\x00": "xz file", "BZh91AY&SY": "bzip2"} {
 		for _, how := range []string{"plain", "gzip", "zip"} {
-			_, _, _, err := read(strings.NewReader(pack(t, how, start+strings.Repeat("x", 100))), Options{})
+			_, err := read(strings.NewReader(pack(t, how, start+strings.Repeat("x", 100))), Options{})
 			require.ErrorContains(t, err, says, how)
 		}
 	}
@@ -205,7 +207,7 @@ func FuzzZip(f *testing.F) {
 	f.Add([]byte(writeZip(f, zipped{name: "list.csv", text: zipList, stored: true, long: true})))
 	f.Add([]byte(pack(f, "zip", zipList)))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		_, emails, _, err := read(bytes.NewReader(in), Options{})
+		got, err := read(bytes.NewReader(in), Options{})
 		if err != nil || !bytes.HasPrefix(in, zipLocal) {
 			return
 		}
@@ -224,8 +226,8 @@ func FuzzZip(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_, want, _, err := read(bytes.NewReader(text), Options{})
+		want, err := read(bytes.NewReader(text), Options{})
 		require.NoError(t, err)
-		require.Equal(t, want, emails)
+		require.Equal(t, want.emails, got.emails)
 	})
 }

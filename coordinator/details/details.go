@@ -35,7 +35,8 @@ func (d *Details) AppendJSON(dst []byte, now time.Time) []byte {
 	}
 	dst = jsontext.AppendStringOrNull(append(dst, `{"normalized_email":`...), d.Normalized)
 	dst = jsontext.AppendStringOrNull(append(dst, `,"did_you_mean":`...), d.DidYouMean)
-	if dst = append(dst, `,"is_catch_all":`...); of.CatchAll == engine.NotKnown {
+	dst = append(dst, `,"is_catch_all":`...)
+	if of.CatchAll == engine.NotKnown {
 		dst = append(dst, "null"...)
 	} else {
 		dst = strconv.AppendBool(dst, of.CatchAll == engine.Yes)
@@ -47,7 +48,8 @@ func (d *Details) AppendJSON(dst []byte, now time.Time) []byte {
 	dst = jsontext.AppendStringOrNull(append(dst, `,"stage":`...), stage)
 	dst = jsontext.AppendStringOrNull(append(dst, `,"egress_source":`...), of.Source)
 	dst = strconv.AppendInt(append(dst, `,"attempts":`...), int64(of.Attempts), 10)
-	if dst = append(dst, `,"duration_ms":`...); d.Took < 0 {
+	dst = append(dst, `,"duration_ms":`...)
+	if d.Took < 0 {
 		dst = append(dst, "null"...)
 	} else {
 		dst = strconv.AppendInt(dst, d.Took.Milliseconds(), 10)

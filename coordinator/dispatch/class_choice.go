@@ -68,7 +68,8 @@ func (job *Job) nextEligible() *classQueue {
 		return nil
 	}
 	best := 0
-	if job.picks++; job.picks%oldestEvery != 0 {
+	job.picks++
+	if job.picks%oldestEvery != 0 {
 		longest := job.windowsNeeded(job.eligible[0])
 		for i, q := range job.eligible[1:min(len(job.eligible), maxEligibleScan)] {
 			if t := job.windowsNeeded(q); t > longest {

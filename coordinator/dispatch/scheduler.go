@@ -139,7 +139,8 @@ func (d *Scheduler) pick(now time.Time) (*dispatchedChunk, time.Duration) {
 	d.idle = false
 	most := limitsFor(d.cfg.sourceCount())
 	full, wait := d.inFlight.full(most.unanswered, now)
-	if d.limitReached = full; full || d.dispatchedRows >= most.dispatchedRows || d.dispatchedChunks >= most.chunks {
+	d.limitReached = full
+	if full || d.dispatchedRows >= most.dispatchedRows || d.dispatchedChunks >= most.chunks {
 		return nil, wait
 	}
 	for range d.jobs {
@@ -202,7 +203,10 @@ func (d *Scheduler) answered(dc *dispatchedChunk, n int, held wire.Held) {
 
 // chunkReturned stops counting a chunk. The class of a single route pauses until its budget allows more, as the prober says.
 func (d *Scheduler) chunkReturned(dc *dispatchedChunk) {
-	job, q, left, until := dc.job, dc.queue, dc.unanswered, dc.budgetPause()
+	job := dc.job
+	q := dc.queue
+	left := dc.unanswered
+	until := dc.budgetPause()
 	if dc.rows == nil { // it was not read
 		left = int(dc.chunk.Rows)
 	}
@@ -233,7 +237,8 @@ func (d *Scheduler) add(job *Job, added []chunks.Chunk) {
 	now := time.Now()
 	most := longestWait(d.cfg.Table())
 	for _, c := range added {
-		if c.NotBefore = boundedDue(c.NotBefore, most, now); c.NotBefore.After(now) {
+		c.NotBefore = boundedDue(c.NotBefore, most, now)
+		if c.NotBefore.After(now) {
 			heap.Push(&job.delayed, delayedItem{at: c.NotBefore, chunk: c})
 		} else {
 			job.enqueue(c, now)

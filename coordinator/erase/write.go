@@ -40,7 +40,11 @@ func (e *erasure) rewrite(ctx context.Context, j *store.Job) error {
 		return err
 	}
 	_, err = e.Store.UpdateJob(j.ID, func(j *store.Job) error {
-		j.Upload, j.Answers, j.Result, j.ResultSHA, j.ResultBytes = now.Upload, now.Answers, now.Result, now.ResultSHA, now.ResultBytes
+		j.Upload = now.Upload
+		j.Answers = now.Answers
+		j.Result = now.Result
+		j.ResultSHA = now.ResultSHA
+		j.ResultBytes = now.ResultBytes
 		return nil
 	})
 	if err != nil {

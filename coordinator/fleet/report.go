@@ -52,8 +52,14 @@ type IdentityReport struct {
 
 // SetStatus puts the status of a node into its report.
 func (n *NodeReport) SetStatus(s wire.Status) {
-	n.ReadyQueues, n.Sessions, n.RowsPerSecond, n.Recipients = s.ReadyQueues, s.Sessions, s.RowsPerSecond, s.Recipients
-	n.AuditFailures, n.AuditWarnings, n.Audited, n.Findings = s.AuditFailures, s.AuditWarnings, s.Audited, s.Findings
+	n.ReadyQueues = s.ReadyQueues
+	n.Sessions = s.Sessions
+	n.RowsPerSecond = s.RowsPerSecond
+	n.Recipients = s.Recipients
+	n.AuditFailures = s.AuditFailures
+	n.AuditWarnings = s.AuditWarnings
+	n.Audited = s.Audited
+	n.Findings = s.Findings
 	n.Counters = make(map[string]uint64, len(s.Counters))
 	for _, m := range s.Counters {
 		n.Counters[m.Name] = m.Count
@@ -62,7 +68,10 @@ func (n *NodeReport) SetStatus(s wire.Status) {
 		id := &n.Identities[i]
 		for _, reported := range s.Identities {
 			if reported.Name == id.Name {
-				id.State, id.ReadyQueues, id.Quarantined, id.Exhausted = reported.State, reported.ReadyQueues, reported.Quarantined, reported.Exhausted
+				id.State = reported.State
+				id.ReadyQueues = reported.ReadyQueues
+				id.Quarantined = reported.Quarantined
+				id.Exhausted = reported.Exhausted
 			}
 		}
 	}

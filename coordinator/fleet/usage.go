@@ -50,7 +50,8 @@ func (s *clusterUsage) update(statuses []wire.Status, now time.Time) {
 	}
 	for id, of := range s.routes {
 		of = slices.DeleteFunc(of, func(one sourceUsage) bool { return now.Sub(one.at) >= time.Hour })
-		if s.routes[id] = of; len(of) == 0 {
+		s.routes[id] = of
+		if len(of) == 0 {
 			delete(s.routes, id)
 		}
 	}

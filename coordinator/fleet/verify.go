@@ -182,7 +182,10 @@ func (s *batchSplitter) assign(row *wire.Row) {
 		s.owner = s.r.ownerOf(key, narrow, provider, s.b.Egress, s.now)
 		s.part = s.parts[s.owner.identity]
 	}
-	s.route, s.domain, s.key, s.narrow = row.Route, domain, key, narrow
+	s.route = row.Route
+	s.domain = domain
+	s.key = key
+	s.narrow = narrow
 	if s.suppressed || s.f.cfg.SuppressedAddress(row.Address) {
 		v := verdictFor(engine.ReasonSMTPNotChecked, RuleSuppressed, row.Flags, row.Route, s.now)
 		s.returned = append(s.returned, wire.Result{Row: row.Number, Attempt: row.Attempt, Verdict: v})

@@ -181,7 +181,10 @@ func (r *Receiver) receive(ctx context.Context, j *store.Job, u Upload) (err err
 	if err := count.finish(w); err != nil {
 		return err
 	}
-	j.Rows, j.Unique, j.Duplicates, j.Blank = count.rows, count.unique, count.duplicates, count.blank
+	j.Rows = count.rows
+	j.Unique = count.unique
+	j.Duplicates = count.duplicates
+	j.Blank = count.blank
 	j.Planned = r.leastTime(j, count.domains)
 	if j.MaxHours == 0 {
 		j.MaxHours = autoHours(j.Planned)

@@ -77,7 +77,8 @@ func (d *Dirs) Lock(ctx context.Context, id string) (unlock func(), err error) {
 func (d *Dirs) release(id string, t *jobLock) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if t.users--; t.users == 0 {
+	t.users--
+	if t.users == 0 {
 		delete(d.locks, id)
 	}
 }

@@ -255,7 +255,8 @@ func groupLength(head []byte) int {
 func (g *Group) read(b []byte, at int64) bool {
 	le := binary.LittleEndian
 	end := len(b) - groupSumBytes
-	if g.sum = le.Uint64(b[end:]); xxh3.Hash(b[:end]) != g.sum {
+	g.sum = le.Uint64(b[end:])
+	if xxh3.Hash(b[:end]) != g.sum {
 		return false
 	}
 	g.At, g.bytes = at, b

@@ -240,7 +240,8 @@ type failingFS struct {
 }
 
 func (f *failingFS) step(do func() error) error {
-	if f.stepsLeft--; f.stepsLeft != 0 {
+	f.stepsLeft--
+	if f.stepsLeft != 0 {
 		return do()
 	}
 	if f.persistFailed {

@@ -80,7 +80,8 @@ func (l *RowsLog) Start() {
 		defer close(l.done)
 		for more := true; more; {
 			var batch []*group
-			if batch, more = l.nextBatch(); len(batch) > 0 && !l.write(batch) {
+			batch, more = l.nextBatch()
+			if len(batch) > 0 && !l.write(batch) {
 				return // after a failed sync the file's state is unknown
 			}
 		}

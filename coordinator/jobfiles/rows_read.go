@@ -32,7 +32,8 @@ func ReadRows(f io.ReaderAt, visit func(*Group) error) (LogEnd, error) {
 			return end, err
 		}
 		if !ok || r.g.number != end.number+1 || r.g.previous != end.Sum {
-			if ok, err = r.findNext(end); err != nil || !ok {
+			ok, err = r.findNext(end)
+			if err != nil || !ok {
 				return end, err
 			}
 			end.Damaged += int(r.g.number - end.number - 1)

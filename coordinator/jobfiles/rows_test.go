@@ -123,10 +123,14 @@ func drawRows(t *rapid.T) (rows []Row, logged []loggedRow) {
 		r := Row{Number: rapid.Uint32().Draw(t, "row"), Kind: Kind(rapid.IntRange(int(None), int(Provisional)).Draw(t, "kind"))}
 		if r.Kind != None {
 			v := engine.VerdictFor(engine.ReasonMailboxNotFound, names.Draw(t, "rule"), 0, time.UnixMilli(1_700_000_000_000))
-			v.ProviderName, r.Verdict, r.MX, r.Suggestion = names.Draw(t, "provider"), &v, names.Draw(t, "mx"), names.Draw(t, "suggestion")
+			v.ProviderName = names.Draw(t, "provider")
+			r.Verdict = &v
+			r.MX = names.Draw(t, "mx")
+			r.Suggestion = names.Draw(t, "suggestion")
 			logged = append(logged, loggedRow{row: r.Number, kind: r.Kind, reason: v.Reason, names: [4]string{v.ProviderName, v.Rule, r.MX, r.Suggestion}})
 		}
-		if r.Deferred = r.Kind != Final; r.Deferred {
+		r.Deferred = r.Kind != Final
+		if r.Deferred {
 			r.Deferral = Deferral{Attempt: rapid.Uint8().Draw(t, "attempt"), Source: names.Draw(t, "source")}
 			if rapid.Bool().Draw(t, "due") {
 				r.Deferral.Due = time.UnixMilli(rapid.Int64Range(1, 1<<41).Draw(t, "at")).UTC()

@@ -65,7 +65,10 @@ func (w *UploadWriter) AddFrame(packed []byte, f Frame) error {
 	if f.Rows > maxFrameRows || w.rows+int64(f.Rows) > maxUploadRows || len(packed) > math.MaxUint32 {
 		return fmt.Errorf("upload: a frame of %d rows after %d: %w", f.Rows, w.rows, ErrDamaged)
 	}
-	f.First, f.at, f.packed, f.sum = uint32(w.rows), w.end, int64(len(packed)), xxh3.Hash(packed) // before the write: a file may change the bytes
+	f.First = uint32(w.rows)
+	f.at = w.end
+	f.packed = int64(len(packed))
+	f.sum = xxh3.Hash(packed) // before the write: a file may change the bytes
 	if _, err := w.w.Write(packed); err != nil {
 		return err
 	}

@@ -86,7 +86,10 @@ func (u *Upload) readIndex(size int64) error {
 		e := b[i*frameEntryBytes:]
 		f := &u.Frames[i]
 		f.Line, f.sum, f.duplicatesSum = int64(le.Uint64(e)), le.Uint64(e[8:]), le.Uint64(e[16:])
-		f.packed, f.Raw, f.Rows, f.duplicates = int64(le.Uint32(e[24:])), le.Uint32(e[28:]), le.Uint32(e[32:]), le.Uint32(e[36:])
+		f.packed = int64(le.Uint32(e[24:]))
+		f.Raw = le.Uint32(e[28:])
+		f.Rows = le.Uint32(e[32:])
+		f.duplicates = le.Uint32(e[36:])
 		f.First, f.at = uint32(u.rows), end
 		end += f.packed
 		u.rows += int64(f.Rows)
@@ -100,7 +103,8 @@ func (u *Upload) readIndex(size int64) error {
 		f.duplicatesAt = end
 		end += int64(f.duplicates) * duplicateBytes
 	}
-	if size = at - int64(length); end != size {
+	size = at - int64(length)
+	if end != size {
 		return fmt.Errorf("%d bytes of frames and duplicates, want %d: %w", size, end, ErrDamaged)
 	}
 	return nil

@@ -120,7 +120,10 @@ func uploadBytes() *testUpload {
 		s.frames = append(s.frames, string(bytes.Repeat([]byte(fmt.Sprintf("%d,u@d%d.example\n", i, i)), rows)))
 	}
 	s.firstRows = make([]uint32, 120)
-	s.firstRows[3], s.firstRows[39], s.firstRows[75], s.firstRows[119] = 1, 3, 39, 75
+	s.firstRows[3] = 1
+	s.firstRows[39] = 3
+	s.firstRows[75] = 39
+	s.firstRows[119] = 75
 	return s
 }
 
@@ -172,7 +175,8 @@ func TestNoUploadIsFinishedOnAFailingDisk(t *testing.T) {
 			disk := vfs.NewMem()
 			failing := &failingFS{FS: disk, stepsLeft: n, persistFailed: persist}
 			name, err := uploadBytes().write(&Folder{failing, "jobs"}, pack)
-			if more = failing.stepsLeft <= 0; !more {
+			more = failing.stepsLeft <= 0
+			if !more {
 				require.NoError(t, err)
 				break
 			}

@@ -146,7 +146,8 @@ func (p *jobPlanner) lookUp(ctx context.Context, limit time.Duration) error {
 		resolvers.Go(func() {
 			for name := range names {
 				d := domain{name: name}
-				if d.route.Fact = engine.FactDNSTimeout; lookupCtx.Err() == nil {
+				d.route.Fact = engine.FactDNSTimeout
+				if lookupCtx.Err() == nil {
 					d.route = p.Resolver.Route(lookupCtx, name)
 				}
 				found <- d

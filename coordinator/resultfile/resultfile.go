@@ -168,7 +168,10 @@ func (r *Files) RemakeAndCommit(ctx context.Context, j *store.Job) (*store.Job, 
 		return nil, errors.Join(err, r.cfg.Files.RemoveOrphans(j.ID))
 	}
 	next, err := r.cfg.Update(j.ID, func(j *store.Job) error {
-		j.Answers, j.Result, j.ResultSHA, j.ResultBytes = now.Answers, now.Result, now.ResultSHA, now.ResultBytes
+		j.Answers = now.Answers
+		j.Result = now.Result
+		j.ResultSHA = now.ResultSHA
+		j.ResultBytes = now.ResultBytes
 		return nil
 	})
 	if err != nil {

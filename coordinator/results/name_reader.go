@@ -45,7 +45,8 @@ func (r *nameReader) lookup(ref uint32) (nameCell, error) {
 			return nameCell{}, err
 		}
 		text = string(r.text)
-		if r.bytes += len(text) + 64; r.seen == nil || r.bytes > nameReaderBytes {
+		r.bytes += len(text) + 64
+		if r.seen == nil || r.bytes > nameReaderBytes {
 			r.seen, r.bytes = map[uint32]string{}, 0
 		}
 		r.seen[ref] = text
@@ -56,7 +57,8 @@ func (r *nameReader) lookup(ref uint32) (nameCell, error) {
 
 func (r *nameReader) newNameCell(text string) nameCell {
 	n := nameCell{text, text}
-	if r.cell = r.dialect.AppendCell(r.cell[:0], text); string(r.cell) != text {
+	r.cell = r.dialect.AppendCell(r.cell[:0], text)
+	if string(r.cell) != text {
 		n.cell = string(r.cell)
 	}
 	return n

@@ -79,7 +79,8 @@ func (s *Sweeper) Run(ctx context.Context) error {
 		if err := s.LogUnlessFatal(s.cfg.Store.SaveClock(now), "the clock was not saved"); err != nil {
 			return err
 		}
-		if last = now; now.Sub(kept) < retentionEvery {
+		last = now
+		if now.Sub(kept) < retentionEvery {
 			continue
 		}
 		kept = now

@@ -144,7 +144,8 @@ func (d *domains) next(wait time.Duration) (*domain, error) {
 }
 
 func (d *domains) markResolved(x *domain) *domain {
-	if x.resolved = true; x.route.Fact.Routable() {
+	x.resolved = true
+	if x.route.Fact.Routable() {
 		d.lastFound = x.name
 	}
 	x.route.Mx = strings.Join(x.route.MX, " ") // as it is stored and as the result file shows it

@@ -42,7 +42,8 @@ type scheduledRetry struct {
 
 // setHeld marks a domain as held or not, and counts its rows.
 func (ud *unresolvedDomains) setHeld(x *domain, held bool) {
-	if x.held = held; held {
+	x.held = held
+	if held {
 		ud.rows += int64(len(x.waitingRows))
 	} else {
 		ud.rows -= int64(len(x.waitingRows))
@@ -51,7 +52,8 @@ func (ud *unresolvedDomains) setHeld(x *domain, held bool) {
 
 // addRow adds a row to those that wait for a domain, held or not.
 func (ud *unresolvedDomains) addRow(x *domain, r splitRow) {
-	if x.waitingRows = append(x.waitingRows, r); x.held {
+	x.waitingRows = append(x.waitingRows, r)
+	if x.held {
 		ud.rows++
 	}
 }

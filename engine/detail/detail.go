@@ -178,7 +178,8 @@ func (r *Reader) String() string { return string(r.next(int(r.uvarint(maxString)
 // Reply reads a code and an enhanced code.
 func (r *Reader) Reply() (code int, e engine.Enhanced) {
 	code = int(r.Uint16())
-	if e.Class = uint16(r.uvarint(1<<16 - 1)); e.Class != 0 {
+	e.Class = uint16(r.uvarint(1<<16 - 1))
+	if e.Class != 0 {
 		e.Subject, e.Detail = uint16(r.uvarint(1<<16-1)), uint16(r.uvarint(1<<16-1))
 	}
 	return code, e

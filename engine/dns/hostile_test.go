@@ -59,7 +59,8 @@ func TestHostileAnswers(t *testing.T) {
 			}
 		}), honest},
 		{"thousands of MX", answered(func(m *dns.Msg, tcp bool) {
-			if m.Truncated = !tcp; tcp {
+			m.Truncated = !tcp
+			if tcp {
 				for i := range 2000 {
 					m.Answer = append(m.Answer, rr(fmt.Sprintf("plain.example. 600 MX %d mx%d.example.", i, i)))
 				}

@@ -25,7 +25,8 @@ type pending struct {
 type list struct{ first, last *pending }
 
 func (l *list) push(p *pending) {
-	if p.in, p.prev, p.next = l, l.last, nil; l.last == nil {
+	p.in, p.prev, p.next = l, l.last, nil
+	if l.last == nil {
 		l.first = p
 	} else {
 		l.last.next = p

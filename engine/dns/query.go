@@ -137,7 +137,10 @@ func (r *Resolver) newPending(s *server, q question, edns bool) *pending {
 	if p == nil {
 		p = &pending{done: make(chan answer, 1)}
 	}
-	p.question, p.server, p.edns, p.late = q, s, edns, false
+	p.question = q
+	p.server = s
+	p.edns = edns
+	p.late = false
 	return p
 }
 

@@ -59,12 +59,14 @@ broken.example. SERVFAIL
 				if _, ok := r.CachedRoute(c.domain); !ok {
 					t.Errorf("%s is not cached after %s", c.domain, c.keep)
 				}
-				if r.Route(t.Context(), c.domain); n.log() != "" {
+				r.Route(t.Context(), c.domain)
+				if n.log() != "" {
 					t.Errorf("%s was not kept for %s", c.domain, c.keep)
 				}
 			}
 			time.Sleep(2 * time.Millisecond)
-			if r.Route(t.Context(), c.domain); n.log() == "" {
+			r.Route(t.Context(), c.domain)
+			if n.log() == "" {
 				t.Errorf("%s was kept longer than %s", c.domain, c.keep)
 			}
 		})
@@ -187,7 +189,8 @@ func TestSilentServersAreFound(t *testing.T) {
 				t.Error(name, got)
 			}
 			z.words = nil // it answers again
-			if r.Route(t.Context(), "new.example"); r.servers.silent() != 0 {
+			r.Route(t.Context(), "new.example")
+			if r.servers.silent() != 0 {
 				t.Error(name, "silent for ever")
 			}
 			if got := r.SilentServers(t.Context()); got != nil {

@@ -112,7 +112,10 @@ func echoNames(conn *net.UDPConn) {
 		}
 		end := n - 11 // OPT
 		msg := append(buf[:end:end], 0xc0, 12, 0, byte(dns.TypeMX), 0, 1, 0, 0, 2, 88, 0, 7, 0, 10, 2, 'm', 'x', 0xc0, 12)
-		msg[2], msg[3], msg[7], msg[11] = 0x81, 0x80, 1, 0
+		msg[2] = 0x81
+		msg[3] = 0x80
+		msg[7] = 1
+		msg[11] = 0
 		_, _ = conn.WriteToUDPAddrPort(msg, from)
 	}
 }

@@ -209,7 +209,8 @@ func (s *socket) read() error {
 		case err == nil:
 			failures = 0
 		default:
-			if failures++; failures >= maxReadErrors {
+			failures++
+			if failures >= maxReadErrors {
 				return fmt.Errorf("dns: read answers: %w", err)
 			}
 		}

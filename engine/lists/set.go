@@ -23,9 +23,10 @@ func (s *Set) Fingerprint() string { return s.fingerprint }
 func (s *Set) Warnings() []string { return s.warnings }
 
 // Counts are the numbers of entries of each list.
-func (s *Set) Counts() (disposable, free, alias, role int) {
-	return s.disposable.n, s.free.n, s.alias.n, s.role.n
-}
+type Counts struct{ Disposable, Free, Alias, Role int }
+
+// Counts counts the entries of each list.
+func (s *Set) Counts() Counts { return Counts{s.disposable.n, s.free.n, s.alias.n, s.role.n} }
 
 // Flags are the flags of an address: those of its domain, and FlagRole.
 func (s *Set) Flags(a engine.Address) engine.Flags {

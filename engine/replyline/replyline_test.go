@@ -16,7 +16,8 @@ func read(lines []string) (code int, texts []string, whole bool) {
 		if !ok {
 			return 0, nil, false
 		}
-		if texts = append(texts, text); !more {
+		texts = append(texts, text)
+		if !more {
 			return p.Code, texts, true
 		}
 	}

@@ -41,20 +41,23 @@ func (s *Session) greetServer() (f Fault) {
 		since = time.Now()
 	}
 	left := max(s.cfg.Timeouts.Banner-time.Since(since), time.Millisecond)
-	if s.banner, f = s.read(engine.StageBanner, left); !f.None() {
+	s.banner, f = s.read(engine.StageBanner, left)
+	if !f.None() {
 		return asRefusal(f)
 	}
 	s.bannerWait = time.Since(began)
 	if !s.banner.Positive() {
 		return refusalFault(s.banner)
 	}
-	if f = s.sendEHLO(); !f.None() {
+	f = s.sendEHLO()
+	if !f.None() {
 		return f
 	}
 	if s.cfg.TLS != engine.TLSRequired && (s.cfg.TLS != engine.TLSOpportunistic || !s.extensions.STARTTLS) {
 		return f
 	}
-	if f = s.startTLS(); !f.None() || !s.secure {
+	f = s.startTLS()
+	if !f.None() || !s.secure {
 		return f
 	}
 	return s.sendEHLO()

@@ -26,7 +26,8 @@ func ParseProxy(s string) (Proxy, error) {
 	if i := strings.LastIndexByte(s, '@'); i >= 0 {
 		secret, p.Addr = s[:i], s[i+1:]
 		var ok bool
-		if p.user, p.password, ok = strings.Cut(secret, ":"); !ok || p.user == "" || p.password == "" {
+		p.user, p.password, ok = strings.Cut(secret, ":")
+		if !ok || p.user == "" || p.password == "" {
 			return Proxy{}, errors.New("write USER:PASSWORD before the @, and HOST:PORT behind it")
 		}
 		if max(len(p.user), len(p.password)) > maxProxySecret {

@@ -137,7 +137,8 @@ func (r *replyReader) reply(stage engine.Stage, timeout time.Duration) (reply en
 			r.setDeadline(min(timeout, strayTime))
 		}
 		if ok && !more {
-			if reply.Enhanced = engine.EnhancedOf(reply.Lines, reply.Code); len(reply.Lines) == 1 {
+			reply.Enhanced = engine.EnhancedOf(reply.Lines, reply.Code)
+			if len(reply.Lines) == 1 {
 				r.remember(line, reply)
 			}
 			return reply, "", nil
@@ -162,7 +163,8 @@ func (r *replyReader) line(timeout time.Duration, armed *bool) (line []byte, det
 			*armed = true
 			r.setDeadline(timeout)
 		}
-		if detail, err = r.fill(); err != nil || detail != "" {
+		detail, err = r.fill()
+		if err != nil || detail != "" {
 			return nil, detail, err
 		}
 	}

@@ -51,7 +51,8 @@ func quoted(local string) bool {
 	for i := 0; i < len(inner); i++ {
 		switch inner[i] {
 		case '\\':
-			if i++; i == len(inner) {
+			i++
+			if i == len(inner) {
 				return false
 			}
 		case '"':

@@ -88,7 +88,8 @@ func (g *group) selectRcpts() bool {
 			if !r.sendable() {
 				return false
 			}
-			if needsUTF8 = r.NeedsUTF8(); needsUTF8 && !g.extensions.SMTPUTF8 {
+			needsUTF8 = r.NeedsUTF8()
+			if needsUTF8 && !g.extensions.SMTPUTF8 {
 				g.result.NoUTF8 = append(g.result.NoUTF8, i)
 				continue
 			}
@@ -104,7 +105,8 @@ func (g *group) selectRcpts() bool {
 // block each other with full buffers (RFC 2920 section 3.1).
 func (g *group) send() {
 	s := g.Session
-	if g.result.Fault = s.inStep(engine.StageMail); !g.result.Fault.None() {
+	g.result.Fault = s.inStep(engine.StageMail)
+	if !g.result.Fault.None() {
 		return
 	}
 	reset := s.inMail
@@ -121,7 +123,8 @@ func (g *group) send() {
 		s.out = appendRcpt(s.out, g.rcpts[a.i])
 	}
 	if len(s.out) <= maxDirectWrite {
-		if g.result.Fault = s.write(engine.StageMail, s.cfg.Timeouts.Mail); g.result.Fault.None() {
+		g.result.Fault = s.write(engine.StageMail, s.cfg.Timeouts.Mail)
+		if g.result.Fault.None() {
 			g.readReplies(reset)
 		}
 		return
@@ -164,7 +167,8 @@ func (g *group) readReplies(reset bool) {
 	s := g.Session
 	for k, a := range g.asked {
 		if a.newTransaction {
-			if g.readMailReply(reset || k > 0, k == 0); !g.result.Fault.None() {
+			g.readMailReply(reset || k > 0, k == 0)
+			if !g.result.Fault.None() {
 				return
 			}
 		}
@@ -172,7 +176,8 @@ func (g *group) readReplies(reset bool) {
 		if g.result.Mail.Positive() {
 			f = g.keepReply(k, r, f)
 		}
-		if g.result.Fault = f; !f.None() {
+		g.result.Fault = f
+		if !f.None() {
 			return
 		}
 	}
@@ -214,7 +219,8 @@ func (g *group) sendOneByOne() {
 		}
 		s.out = appendRcpt(s.out[:0], g.rcpts[a.i])
 		r, f := s.command(engine.StageRcpt, s.cfg.Timeouts.Rcpt)
-		if g.result.Fault = g.keepReply(k, r, f); !g.result.Fault.None() {
+		g.result.Fault = g.keepReply(k, r, f)
+		if !g.result.Fault.None() {
 			return
 		}
 	}
@@ -226,7 +232,8 @@ func (g *group) beginTransaction(k int) {
 	s := g.Session
 	g.result.Mail = engine.Reply{Stage: engine.StageMail}
 	if s.inMail {
-		if g.result.Fault = s.reset(); !g.result.Fault.None() {
+		g.result.Fault = s.reset()
+		if !g.result.Fault.None() {
 			return
 		}
 	}

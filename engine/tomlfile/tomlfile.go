@@ -94,7 +94,8 @@ func walk(data []byte, visit func(e *unstable.Node, key string, first, last unst
 		var key []string
 		var first, last unstable.Range
 		for it := e.Key(); it.Next(); {
-			if last = it.Node().Raw; len(key) == 0 {
+			last = it.Node().Raw
+			if len(key) == 0 {
 				first = last
 			}
 			key = append(key, string(it.Node().Data))

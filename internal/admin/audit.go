@@ -68,7 +68,8 @@ func (c *auditCmd) Run(ctx context.Context, con *console.IO) error {
 				return err
 			}
 			events = append(events, page.Acts...)
-			if cursor = page.Next; cursor == "" {
+			cursor = page.Next
+			if cursor == "" {
 				break
 			}
 		}

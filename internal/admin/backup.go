@@ -74,7 +74,8 @@ func takeBackup(ask func() (io.ReadCloser, error), writeEntry func(name string, 
 	}
 	err = unpack(tar.NewReader(body), writeEntry)
 	if err == nil {
-		switch _, err = io.CopyN(io.Discard, body, maxAfterEnd+1); err {
+		_, err = io.CopyN(io.Discard, body, maxAfterEnd+1)
+		switch err {
 		case nil:
 			err = errors.New("the server sends more after the end of the backup: name a Probity server")
 		case io.EOF:

@@ -43,7 +43,8 @@ func (c *keyCreateCmd) newKey(now time.Time) (n store.NewKey, err error) {
 	if c.Expires == "" {
 		return n, nil
 	}
-	if n.Expires, err = parseExpiry(c.Expires, now); err == nil && !n.Expires.After(now) {
+	n.Expires, err = parseExpiry(c.Expires, now)
+	if err == nil && !n.Expires.After(now) {
 		err = fmt.Errorf("%w: --expires %s is over; give a later date or time, or days such as 90d", console.ErrUsage, c.Expires)
 	}
 	return n, err

@@ -155,7 +155,8 @@ func (c *restoreCmd) check(ctx context.Context, state string, whole bool) (repor
 	var damaged []string
 	var unread error // of a job's files
 	err = s.AllJobs(func(j *store.Job) error {
-		if jobs++; !j.State.Finished() {
+		jobs++
+		if !j.State.Finished() {
 			open++
 		}
 		if !whole {

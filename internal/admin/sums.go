@@ -70,7 +70,8 @@ func readSums(dir string) (lines map[string]string, err error) {
 	lines = map[string]string{}
 	for r := bufio.NewReader(f); err == nil; {
 		var line string
-		if line, err = r.ReadString('\n'); line != "" {
+		line, err = r.ReadString('\n')
+		if line != "" {
 			_, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
 			lines[name] = line
 		}

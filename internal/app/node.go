@@ -153,7 +153,12 @@ func (n *Node) openProber(f *nodeflags.Probing, table *engine.Table, cfg NodeCon
 	if err != nil {
 		return nil, err
 	}
-	p.Node, p.Resolver, p.Cache, p.Log, p.Metrics, p.SingleLoad = console.HostName(), n.Resolver, n.Cache, cfg.Log, cfg.metrics, &n.singleLoad
+	p.Node = console.HostName()
+	p.Resolver = n.Resolver
+	p.Cache = n.Cache
+	p.Log = cfg.Log
+	p.Metrics = cfg.metrics
+	p.SingleLoad = &n.singleLoad
 	p.Suppressed, p.SuppressedAddress = n.suppressedDomain, n.suppressedAddress
 	n.Prober, err = prober.New(p)
 	return n.Prober, err

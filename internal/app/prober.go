@@ -119,7 +119,11 @@ func (p *Prober) Open() (err error) {
 	if err != nil {
 		return err
 	}
-	cfg.Node, cfg.Resolver, cfg.Cache, cfg.Log, cfg.Metrics = c.Name, p.resolver, p.cache, p.Log, p.Registry
+	cfg.Node = c.Name
+	cfg.Resolver = p.resolver
+	cfg.Cache = p.cache
+	cfg.Log = p.Log
+	cfg.Metrics = p.Registry
 	if p.prober, err = prober.New(cfg); err != nil {
 		return err
 	}

@@ -77,8 +77,8 @@ func logLists(log *slog.Logger, was, now *lists.Set) {
 		log.Info("the lists are as they were")
 		return
 	}
-	disposable, free, alias, role := now.Counts()
-	log.Info("other lists are in force", "disposable", disposable, "free", free, "alias", alias, "role", role)
+	n := now.Counts()
+	log.Info("other lists are in force", "disposable", n.Disposable, "free", n.Free, "alias", n.Alias, "role", n.Role)
 }
 
 // warnOfLists logs what in the --lists file has no effect.

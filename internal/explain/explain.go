@@ -109,7 +109,10 @@ func explainAddress(set *lists.Set, line string) addressFacts {
 		return facts
 	}
 	flags := set.Flags(addr)
-	facts.Valid, facts.Normalized, facts.Local, facts.ASCIIDomain = true, addr.Folded(), addr.Local(), addr.Domain()
+	facts.Valid = true
+	facts.Normalized = addr.Folded()
+	facts.Local = addr.Local()
+	facts.ASCIIDomain = addr.Domain()
 	if facts.Domain, err = idna.ToUnicode(addr.Domain()); err != nil {
 		facts.Domain = addr.Domain()
 	}
@@ -173,7 +176,8 @@ func (c replyCmd) Run(con *console.IO) error {
 		line = strings.TrimSuffix(line, "\r")
 		facts, err := explainReply(table, senderIdentity, line)
 		if err != nil {
-			if bad++; bad <= maxBadLines {
+			bad++
+			if bad <= maxBadLines {
 				fmt.Fprintf(con.Err, "line %d: %v\n", n, err)
 			}
 			return nil

@@ -75,7 +75,8 @@ func (l limiter) allows(r slog.Record) bool {
 		k.logged++
 		return true
 	}
-	if k.dropped++; k.dropped == 1 {
+	k.dropped++
+	if k.dropped == 1 {
 		time.AfterFunc(k.periodStart.Add(period).Sub(now), func() { l.logDropped(k, r.Level, message) })
 	}
 	return false

@@ -86,7 +86,8 @@ func (c *conversation) runTask(ctx context.Context, e *task) baseline.Count {
 		before := t.result.Recipients
 		t.result.Connections++
 		t.runConnection(ctx)
-		if emptyConnections++; t.result.Recipients > before {
+		emptyConnections++
+		if t.result.Recipients > before {
 			emptyConnections = 0
 		}
 	}
@@ -147,11 +148,13 @@ func (t *run) nextProbe() (p *probe, ok bool) {
 		t.unused = make([]probe, batchSize)
 	}
 	p, t.unused = &t.unused[0], t.unused[1:]
-	if p.startsTransaction = t.recipient == 0; p.startsTransaction {
+	p.startsTransaction = t.recipient == 0
+	if p.startsTransaction {
 		t.domain = t.domainOf(addrs[0].Domain())
 	}
 	p.ev.Address, p.ev.Route, p.domain = addrs[t.recipient], &t.task.route, t.domain
-	if t.recipient++; t.recipient == len(addrs) {
+	t.recipient++
+	if t.recipient == len(addrs) {
 		t.transaction, t.recipient = t.transaction+1, 0
 	}
 	return p, true
@@ -236,7 +239,8 @@ func (t *run) advance(p *probe) {
 		step = engine.Next(&p.ev, engine.Policy{}, t.now)
 	}
 	if step.Kind == engine.StepDecoy {
-		if d.waiting = append(d.waiting, p); len(d.waiting) == 1 {
+		d.waiting = append(d.waiting, p)
+		if len(d.waiting) == 1 {
 			t.askFirst = append(t.askFirst, t.newDecoy(p))
 		}
 		return

@@ -178,7 +178,8 @@ func TestSocketExchange(t *testing.T) {
 	other, _ := n.ListenPacket(netip.MustParseAddrPort("127.0.0.9:0"))
 	other.WriteTo([]byte("forged"), from)
 	server.WriteTo([]byte("answer"), from)
-	if k, err = client.Read(buf); err != nil || string(buf[:k]) != "answer" {
+	k, err = client.Read(buf)
+	if err != nil || string(buf[:k]) != "answer" {
 		t.Errorf("%q, %v", buf[:k], err)
 	}
 	if _, ok := client.(net.PacketConn); !ok {

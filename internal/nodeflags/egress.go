@@ -66,7 +66,8 @@ func (e Egress) Parse() (id source.Identity, err error) {
 			return source.Identity{}, fmt.Errorf("%w: --egress %q, its socks5: %w", console.ErrUsage, s, err)
 		}
 	}
-	if _, err = engine.ParseDomain(ehlo); err != nil && !addressLiteral(ehlo) {
+	_, err = engine.ParseDomain(ehlo)
+	if err != nil && !addressLiteral(ehlo) {
 		return source.Identity{}, fmt.Errorf("%w: --egress %q: the EHLO name: %v; give this address's host name, e.g. mx.example.org", console.ErrUsage, s, err)
 	}
 	if local != "" {
@@ -74,7 +75,8 @@ func (e Egress) Parse() (id source.Identity, err error) {
 			return source.Identity{}, fmt.Errorf("%w: --egress %q: %v", console.ErrUsage, s, err)
 		}
 	}
-	if id.Public = id.Local; natted {
+	id.Public = id.Local
+	if natted {
 		if id.Public, err = netip.ParseAddr(public); err != nil {
 			return source.Identity{}, fmt.Errorf("%w: --egress %q: %v", console.ErrUsage, s, err)
 		}

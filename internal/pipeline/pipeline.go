@@ -46,7 +46,8 @@ func Run[T any](items *Pool[T], workers int, fill, work, take func(*T) error) er
 			case <-stop:
 				return
 			}
-			if ended = Contain(func() error { return fill(s.item) }); ended != nil {
+			ended = Contain(func() error { return fill(s.item) })
+			if ended != nil {
 				return
 			}
 			results <- s

@@ -25,7 +25,8 @@ func (r *Ring[T]) Push(v T) {
 func (r *Ring[T]) Pop() T {
 	v := r.items[r.head]
 	clear(r.items[r.head : r.head+1])
-	if r.head, r.n = (r.head+1)%len(r.items), r.n-1; r.n == 0 {
+	r.head, r.n = (r.head+1)%len(r.items), r.n-1
+	if r.n == 0 {
 		*r = Ring[T]{}
 	}
 	return v

@@ -163,7 +163,8 @@ func (l *Limit) nextWaiter(least budget.Priority) Waiter {
 	priority, shorts := budget.Single, len(l.waiting[budget.ShortJob]) > 0
 	if len(l.waiting[budget.Single]) == 0 {
 		both := shorts && len(l.waiting[budget.LongJob]) > 0 && least == budget.LongJob
-		if priority = l.share.Next(both, shorts); both {
+		priority = l.share.Next(both, shorts)
+		if both {
 			l.share.Record(priority, 1)
 		}
 	}

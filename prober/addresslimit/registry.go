@@ -34,7 +34,10 @@ func NewRegistry(c *cache.Cache, leases *budget.Log, singles budget.SingleCalls)
 // unknown providers set none for addresses. The error says that its budget could not be read: then it counts as used up.
 func (r *Registry) Acquire(source string, addr netip.Addr, limits engine.Limits, now time.Time) (*Limit, error) {
 	// Those of a transaction or connection hold for its route only.
-	limits.RecipientsPerTransaction, limits.RecipientsPerConnection, limits.TransactionsPerConnection, limits.RefusalsPerConnection = 0, 0, 0, 0
+	limits.RecipientsPerTransaction = 0
+	limits.RecipientsPerConnection = 0
+	limits.TransactionsPerConnection = 0
+	limits.RefusalsPerConnection = 0
 	if limits == (engine.Limits{}) {
 		return nil, nil
 	}
@@ -54,7 +57,8 @@ func (r *Registry) Acquire(source string, addr netip.Addr, limits engine.Limits,
 	err := l.budget.Load(r.cache, now)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if known = r.limits[k]; known == nil { // else another user was faster
+	known = r.limits[k]
+	if known == nil { // else another user was faster
 		known = l
 		r.limits[k] = l
 	}

@@ -131,7 +131,8 @@ func (p *Budget) Room(c *Conn, priority Priority, now time.Time) (int, Denial) {
 			return 0, Denial{Denied: true, Until: p.refusalWindow.nextRoom(limit, now)}
 		case priority == LongJob && p.Pacing.active(now):
 			m, d := p.Pacing.room(limit, now)
-			if n = min(n, m); d.Denied {
+			n = min(n, m)
+			if d.Denied {
 				return 0, d
 			}
 		}
@@ -144,7 +145,8 @@ func (p *Budget) Room(c *Conn, priority Priority, now time.Time) (int, Denial) {
 	}
 	if l.RecipientsPerMinute > 0 {
 		limit := p.allowed(priority, l.RecipientsPerMinute, now)
-		if n = min(n, p.rcptWindow.room(limit, now)); n == 0 {
+		n = min(n, p.rcptWindow.room(limit, now))
+		if n == 0 {
 			return 0, Denial{Denied: true, Until: p.rcptWindow.nextRoom(limit, now)}
 		}
 	}

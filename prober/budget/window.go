@@ -94,7 +94,8 @@ func (w *window) nextRoom(limit int, now time.Time) time.Time {
 	}
 	over := w.used - limit + 1
 	for s := w.head - windowSlots; w.counts != nil && s <= w.head && over > 0; s++ {
-		if over -= int(*w.slotAt(s)); over <= 0 {
+		over -= int(*w.slotAt(s))
+		if over <= 0 {
 			return w.epoch.Add(time.Duration(s+windowSlots+1) * w.slot)
 		}
 	}

@@ -126,7 +126,8 @@ func (o *Opener) Greet(ctx context.Context, conn net.Conn, src *source.Source, h
 	if host.NoTLS && c.TLS == engine.TLSOpportunistic {
 		c.TLS = engine.TLSNever
 	}
-	if c.OneByOne = host.Dialogue.Careful; c.OneByOne && !host.Dialogue.Confirmed {
+	c.OneByOne = host.Dialogue.Careful
+	if c.OneByOne && !host.Dialogue.Confirmed {
 		c.Settle = settle
 	}
 	return smtp.Open(ctx, conn, c, host.Name)

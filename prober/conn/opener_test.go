@@ -106,7 +106,8 @@ func offerTLS(c net.Conn) (heard []string) {
 			return heard
 		}
 		line, err := in.ReadString('\n')
-		if line = strings.TrimSpace(line); line != "" {
+		line = strings.TrimSpace(line)
+		if line != "" {
 			heard = append(heard, line)
 		}
 		if err != nil || line == "STARTTLS" || line == "QUIT" {

@@ -87,9 +87,12 @@ func (r *questions) askServers(ctx context.Context, q query) answer {
 	var last answer
 	for i := range max(2, len(r.Servers)) {
 		reply, err := r.exchange(ctx, r.Servers[i%len(r.Servers)], q)
-		if err != nil {
+		if err == nil {
+			last = parseReply(reply, q)
+		} else {
 			last = answer{reason: describeError(err)}
-		} else if last = parseReply(reply, q); last.outcome != failed {
+		}
+		if err == nil && last.outcome != failed {
 			return last
 		}
 		if ctx.Err() != nil {

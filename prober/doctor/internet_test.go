@@ -112,7 +112,8 @@ func (w *fakeInternet) removeRecords(name string, typ uint16) {
 			left = append(left, rr)
 		}
 	}
-	if w.zone[name] = left; left == nil {
+	w.zone[name] = left
+	if left == nil {
 		delete(w.zone, name)
 	}
 }

@@ -13,7 +13,8 @@ func addressKey(a netip.Addr) string { return "[" + a.String() + "]" }
 
 // addressDown reports whether an address failed lately, and the end of that.
 func (h *Hosts) addressDown(a netip.Addr, now time.Time) (until time.Time, down bool) {
-	if _, down = h.Down(addressKey(a), now); down {
+	_, down = h.Down(addressKey(a), now)
+	if down {
 		until = h.records[addressKey(a)].down.until
 	}
 	return until, down

@@ -151,7 +151,8 @@ func (h *Hosts) RecordSilence(host string) (silent bool) {
 	if r == nil {
 		return false
 	}
-	if r.silences++; r.silences < maxSilences {
+	r.silences++
+	if r.silences < maxSilences {
 		return false
 	}
 	r.silences = 0

@@ -87,7 +87,8 @@ func (s *Set) memoryOf(host string) *memory {
 		if s.memories == nil {
 			s.memories = map[string]*memory{}
 		}
-		if m = (&memory{}); len(s.memories) < maxMemories {
+		m = (&memory{})
+		if len(s.memories) < maxMemories {
 			s.memories[host] = m
 		}
 	}

@@ -165,7 +165,10 @@ func (h *Host) pendingRing(d *decoy) *ring.Ring[*Domain] {
 
 // deliverDecoy gives the decoy's sighting to all probes that wait for it.
 func (dq *Domain) deliverDecoy(seen engine.Sighting, now time.Time, out []Finished) []Finished {
-	dq.decoy.state, dq.decoy.tries, dq.decoy.unresolvedTries, dq.decoy.asked = decoyKnown, 0, 0, 0
+	dq.decoy.state = decoyKnown
+	dq.decoy.tries = 0
+	dq.decoy.unresolvedTries = 0
+	dq.decoy.asked = 0
 	dq.decoy.show(seen)
 	for waiting := dq.decoy.waiting.n; waiting > 0; waiting-- {
 		p := dq.decoy.waiting.pop()

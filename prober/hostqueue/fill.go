@@ -168,7 +168,8 @@ func (h *Host) Fill(g *Group, with Fill) (n, longJobRows int) {
 	if control && fits && slices.ContainsFunc(g.Recipients[from:], Recipient.isDecoy) {
 		f.sendControl(of, placeBehind)
 	}
-	if g.Rcpts[from].NewTransaction = true; from == 0 {
+	g.Rcpts[from].NewTransaction = true
+	if from == 0 {
 		g.answersAtSend = s.Answers
 	}
 	return len(g.Recipients) - from, longJobs(g.Recipients[from:])

@@ -72,7 +72,8 @@ type probeList struct {
 
 func (l *probeList) push(p *Probe) {
 	p.inList = l
-	if l.n++; l.n == 1 {
+	l.n++
+	if l.n == 1 {
 		l.first, p.prev, p.next = p, p, p
 		return
 	}
@@ -88,7 +89,8 @@ func (l *probeList) pushFront(p *Probe) {
 
 func (l *probeList) remove(p *Probe) {
 	p.prev.next, p.next.prev = p.next, p.prev
-	if l.n--; l.n == 0 {
+	l.n--
+	if l.n == 0 {
 		l.first = nil
 	} else if l.first == p {
 		l.first = p.next

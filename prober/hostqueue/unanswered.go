@@ -117,7 +117,8 @@ func (r *Replies) RequeueUnanswered(g *Group, u Unanswered) {
 			continue
 		case evidence && f.Event != engine.EventReply && f.Event != engine.EventInternal:
 			to.Probe.Ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: h.Name, At: r.Now, NeighbourAccepted: u.Accepted[to.Domain.Name]})
-			if to.Probe.connectionLosses++; f.Event == engine.EventTimeout {
+			to.Probe.connectionLosses++
+			if f.Event == engine.EventTimeout {
 				to.Probe.connectionLosses++ // as it weighs in engine.Next
 			}
 		}

@@ -191,7 +191,8 @@ func (s *session) handleFailure(f smtp.Fault, seen engine.Sighting, now time.Tim
 	}
 	q.env.Metrics.Failures.WithLabelValues(seen.Event.String()).Inc()
 	q.hostHealth.MarkDown(hq.Name, seen, now.Add(q.scaled(failureLife)))
-	if out = q.drainQueues(hq, now, out); len(s.group.Recipients) > 0 { // the recipients have counted it
+	out = q.drainQueues(hq, now, out)
+	if len(s.group.Recipients) > 0 { // the recipients have counted it
 		return out
 	}
 	out, pending, soon := hq.FailDecoys(seen.Event, s.dialled && s.source.MayBeOurFault(s.began), now, out)

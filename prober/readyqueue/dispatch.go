@@ -187,11 +187,8 @@ func (q *Queue) makeRoom(hq *hostQueue) {
 		return
 	}
 	for _, other := range q.hostQueues {
-		if other == hq {
-			continue
-		}
 		for _, s := range other.idle {
-			if !s.expectsRequests() {
+			if other != hq && !s.expectsRequests() {
 				s.closing = true
 				s.wakeIdle()
 				return
@@ -241,7 +238,8 @@ func (q *Queue) onTimer() {
 
 // block keeps it from starting sessions for a priority and those below until a time; zero if only its address limit can tell.
 func (hq *hostQueue) block(priority budget.Priority, until, now time.Time) {
-	if hq.untilKnown = !until.IsZero(); !hq.untilKnown {
+	hq.untilKnown = !until.IsZero()
+	if !hq.untilKnown {
 		until = now.Add(maxAddressWait)
 	}
 	hq.blockedUntil, hq.deniedPriority = until, priority

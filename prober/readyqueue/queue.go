@@ -69,7 +69,8 @@ func New(env *Env, table *engine.Table, r *engine.Route, src *source.Source, qui
 	if r.Provider.Limits.ConnectionsPerMinute > 0 || r.Provider.Limits.RecipientsPerMinute > 0 {
 		q.hold.SendAt = quiet
 	}
-	if q.shared.queue = q; !q.unknownProvider {
+	q.shared.queue = q
+	if !q.unknownProvider {
 		q.shared.pools = map[netip.Addr]*addressPool{}
 	}
 	q.waiting = hostqueue.Set{Owner: owner{q}, Created: env.Created, AcceptsSilently: q.unknownProvider || r.Provider.AcceptsSilently,
@@ -224,7 +225,8 @@ func (q *Queue) ApplyTable(now time.Time) {
 	var out []hostqueue.Finished
 	q.mu.Lock()
 	q.budget.Limits = q.Source.WarmUpLimits(prov.Limits, now)
-	if q.probingDisabled = conn.TableExcludes(t, q.Provider, q.hosts); q.probingDisabled {
+	q.probingDisabled = conn.TableExcludes(t, q.Provider, q.hosts)
+	if q.probingDisabled {
 		out = q.drain(now, nil)
 	}
 	q.dispatch(now)

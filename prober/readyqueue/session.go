@@ -163,7 +163,8 @@ func (s *session) enterGate(ctx context.Context) bool {
 		gate.Expedite(t)
 	}
 	s.hostQueue.waitingAdmission = append(s.hostQueue.waitingAdmission, t)
-	if s.admission = t; s.wasReset {
+	s.admission = t
+	if s.wasReset {
 		gate.Expedite(t)
 	}
 	q.mu.Unlock()

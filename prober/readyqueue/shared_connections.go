@@ -226,7 +226,8 @@ func (sc *sharedConnections) handOver(s *session, hq *hostQueue, now time.Time) 
 	if s.answered {
 		old.healthy--
 	}
-	s.hostQueue, s.answered, s.transactionsBefore, s.pool.handedOverAt = hq, false, s.used.Transactions, now
+	s.hostQueue, s.answered = hq, false
+	s.transactionsBefore, s.pool.handedOverAt = s.used.Transactions, now
 	hq.waitingSince, hq.gaveUpWaiting = time.Time{}, false
 	sc.queue.singleWaiting = sc.queue.singleWaiting && hq.Waiting(budget.Single) == 0
 	old.scheduleNeeded()
@@ -330,7 +331,8 @@ func (sc *sharedConnections) detach(s *session) {
 	if s.progress {
 		pool.healthy--
 	}
-	if pool.sessions--; pool.sessions > 0 {
+	pool.sessions--
+	if pool.sessions > 0 {
 		return
 	}
 	if sc.pools[pool.addr] == pool {
@@ -397,7 +399,8 @@ func (sc *sharedConnections) resolveHosts(soft, _ context.Context) {
 			q.dispatch(now)
 		}
 	}
-	if sc.resolvers--; sc.resolvers == 0 {
+	sc.resolvers--
+	if sc.resolvers == 0 {
 		q.dispatch(time.Now()) // idle sessions that expected requests may close now
 	}
 }

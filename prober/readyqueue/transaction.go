@@ -35,7 +35,10 @@ func (s *session) fillTransaction(now time.Time) budget.Denial {
 			addrLimit.Reserve(&s.addressUsed, n, longJobs)
 		}
 		q.env.Metrics.Transactions.Inc()
-		more := s.pipelineRoom()
+		if !s.progress || s.group.Control || hq.MaxRecipients > 0 || hq.OneAtATime || !s.conn.Extensions().Pipelining {
+			break // the connection has not answered yet, or the host has shown that it takes only so much
+		}
+		more := q.latency.PipelineLimit(budget.MaxTransaction) - len(s.group.Recipients)
 		if more <= 0 {
 			break
 		}
@@ -67,20 +70,12 @@ func (s *session) fillTransaction(now time.Time) budget.Denial {
 	return d
 }
 
-// pipelineRoom is how many more recipients the group may hold, in another transaction: none if the connection has not answered
-// yet, or the host has shown that it takes only so much.
-func (s *session) pipelineRoom() int {
-	if !s.progress || s.group.Control || s.hostQueue.MaxRecipients > 0 || s.hostQueue.OneAtATime || !s.conn.Extensions().Pipelining {
-		return 0
-	}
-	return s.queue.latency.PipelineLimit(budget.MaxTransaction) - len(s.group.Recipients)
-}
-
 // roomByPriority is room for each priority, and why there is none. The address limit's mutex is held too.
 func (s *session) roomByPriority(now time.Time) (rooms [budget.NumPriorities]int, denials [budget.NumPriorities]budget.Denial) {
 	rooms[budget.Single], denials[budget.Single] = s.room(budget.Single, now)
 	rooms[budget.LongJob], denials[budget.LongJob] = s.room(budget.LongJob, now)
-	if rooms[budget.ShortJob], denials[budget.ShortJob] = rooms[budget.LongJob], denials[budget.LongJob]; s.jobPrioritiesDiffer(now) {
+	rooms[budget.ShortJob], denials[budget.ShortJob] = rooms[budget.LongJob], denials[budget.LongJob]
+	if s.jobPrioritiesDiffer(now) {
 		rooms[budget.ShortJob], denials[budget.ShortJob] = s.room(budget.ShortJob, now)
 	}
 	return rooms, denials
@@ -104,11 +99,10 @@ func (s *session) room(priority budget.Priority, now time.Time) (int, budget.Den
 	n, d := s.queue.budget.Room(&s.used, priority, now)
 	if addrLimit := s.addressLimit; addrLimit != nil && n > 0 {
 		m, dd := addrLimit.Room(&s.addressUsed, priority, now)
-		if n = min(n, m); m == 0 {
+		n = min(n, m)
+		if m == 0 {
 			d = dd
-			if dd.Lease {
-				s.addressLease = true
-			}
+			s.addressLease = s.addressLease || dd.Lease
 		}
 	}
 	if g := s.hostQueue.MaxRecipients; g > 0 {

@@ -21,15 +21,15 @@ func (q *Queue) View(now time.Time) wire.ReadyQueue {
 	defer q.mu.Unlock()
 	p := &q.budget
 	perMinute, refusals := p.Usage(now)
-	v := wire.ReadyQueue{Route: q.Key.Route, Egress: q.Key.Source, Provider: q.Provider.Name, Queued: q.probes,
-		Connections: wire.Usage{Used: p.Open(), Limit: p.Limits.Connections},
-		PerMinute:   wire.Usage(perMinute),
-		Refusals:    wire.Usage(refusals)}
-	v.State, v.Until = p.State(&q.hold, q.probes > 0, now)
-	if held := v.State == "quarantined" || v.State == "paused" || v.State == "slowed"; held {
-		v.Since, v.Host, v.Rule, v.Reply = q.lastAction.at, q.lastAction.host, q.lastAction.rule, q.lastAction.reply
+	state, until := p.State(&q.hold, q.probes > 0, now)
+	var c cause
+	if state == "quarantined" || state == "paused" || state == "slowed" {
+		c = q.lastAction
 	}
-	return v
+	return wire.ReadyQueue{Route: q.Key.Route, Egress: q.Key.Source, Provider: q.Provider.Name, Queued: q.probes,
+		State: state, Until: until, Since: c.at, Host: c.host, Rule: c.rule, Reply: c.reply,
+		Connections: wire.Usage{Used: p.Open(), Limit: p.Limits.Connections},
+		PerMinute:   wire.Usage(perMinute), Refusals: wire.Usage(refusals)}
 }
 
 // AddToStatus adds the queue to its source's status, and returns how much of its hourly budget of refusals is used or reserved.

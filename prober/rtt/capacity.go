@@ -58,7 +58,8 @@ func (l *Latency) RecordTransaction(took time.Duration, n int) {
 	}
 	each := took / time.Duration(n)
 	l.perRecipient, l.leastPerRecipient = least(l.perRecipient, each), least(l.leastPerRecipient, each)
-	if l.n++; l.n == transactionSamples {
+	l.n++
+	if l.n == transactionSamples {
 		l.perRecipient, l.leastPerRecipient, l.n = l.leastPerRecipient, 0, 0
 	}
 }

@@ -21,7 +21,8 @@ const (
 // Record counts a connection's round trip.
 func (e *Estimate) Record(took time.Duration) {
 	e.least = least(e.least, took)
-	if e.n++; e.n == samples {
+	e.n++
+	if e.n == samples {
 		e.previousLeast, e.least, e.n = e.least, 0, 0
 	}
 }

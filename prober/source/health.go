@@ -30,7 +30,8 @@ func (b *breaker) RecordConnect(ok, isReachTrial bool, route string, now time.Ti
 		if now.Sub(b.lastSuccess) > maxSuccessGap {
 			b.workingSince = now
 		}
-		if b.lastSuccess = now; isReachTrial {
+		b.lastSuccess = now
+		if isReachTrial {
 			b.reachTrialReply = now
 		}
 		b.failures, b.reachTrials = 0, 0
@@ -41,7 +42,8 @@ func (b *breaker) RecordConnect(ok, isReachTrial bool, route string, now time.Ti
 		return false
 	}
 	wasSuspect := b.suspect()
-	if b.failures++; b.failures == 1 {
+	b.failures++
+	if b.failures == 1 {
 		b.firstFailure = now
 	}
 	if b.failedRoutes == nil {

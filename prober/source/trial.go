@@ -95,7 +95,8 @@ func (b *breaker) TryAt(route string, isReachTrial bool, again time.Duration, no
 	}
 	if needsReachTrial {
 		reach.at = now.Add(trialInterval)
-		if b.reachTrials++; isReachTrial {
+		b.reachTrials++
+		if isReachTrial {
 			b.lastReachTrial = now
 		}
 	}
@@ -153,7 +154,8 @@ func (b *breaker) NextTrial(kind TrialKind, now time.Time) (at time.Time, to Tar
 	t := &b.trials[kind]
 	switch {
 	case !b.needsTrials(kind, now):
-		if t.watched = false; kind == Delisting {
+		t.watched = false
+		if kind == Delisting {
 			t.last, t.inTurn = Target{}, nil
 		}
 		return time.Time{}, Target{}

@@ -77,7 +77,10 @@ func (r *Recent) Record(p Probe, source string, now time.Time) {
 		}
 		t.Decoy = &wire.Decoy{At: s.At, Event: s.Event.String()}
 		if s.Event == engine.EventReply {
-			t.Decoy.Code, t.Decoy.Enhanced, t.Decoy.Meaning, t.Decoy.Rule = s.Reply.Code, enhancedText(s.Reply.Enhanced), s.Finding.Meaning.String(), s.Finding.Rule
+			t.Decoy.Code = s.Reply.Code
+			t.Decoy.Enhanced = enhancedText(s.Reply.Enhanced)
+			t.Decoy.Meaning = s.Finding.Meaning.String()
+			t.Decoy.Rule = s.Finding.Rule
 			t.Decoy.Message = r.redactDecoy(s.Reply.Text(), ev.Address, s.At)
 		}
 		break

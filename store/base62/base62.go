@@ -33,7 +33,8 @@ func NewKey(test bool) string {
 func WellFormedKey(s string) (test, ok bool) {
 	rest, live := strings.CutPrefix(s, livePrefix)
 	if !live {
-		if rest, test = strings.CutPrefix(s, testPrefix); !test {
+		rest, test = strings.CutPrefix(s, testPrefix)
+		if !test {
 			return false, false
 		}
 	}

@@ -161,7 +161,8 @@ func (c *Cache) Get(key Key, now time.Time) (engine.Verdict, bool) {
 	s := c.recent.shard(&key)
 	v, writes := s.get(&key)
 	if v == nil {
-		if v = c.readVerdict(&key); v == nil {
+		v = c.readVerdict(&key)
+		if v == nil {
 			return engine.Verdict{}, false
 		}
 		s.put(&key, v, writes)

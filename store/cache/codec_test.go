@@ -23,7 +23,10 @@ func TestVerdictRoundTrip(t *testing.T) {
 		"whole":      func(*engine.Verdict) {},
 		"no details": func(v *engine.Verdict) { v.Details = engine.Details{CatchAll: engine.Yes} },
 		"refused": func(v *engine.Verdict) {
-			v.Status, v.Reason, v.Score, v.SMTPValid = engine.Invalid, engine.ReasonMailboxNotFound, 3, false
+			v.Status = engine.Invalid
+			v.Reason = engine.ReasonMailboxNotFound
+			v.Score = 3
+			v.SMTPValid = false
 		},
 	} {
 		want := sampleVerdict()

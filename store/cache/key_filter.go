@@ -86,7 +86,8 @@ func (s *keyFilters) finishRebuild(next *keyFilter, complete bool) {
 	if s.building != next {
 		return
 	}
-	if s.building = nil; complete {
+	s.building = nil
+	if complete {
 		s.complete.Store(next)
 	}
 }

@@ -86,7 +86,8 @@ func (c *Cache) sweepStep(from, upto []byte, now time.Time, left *keyFilter, s *
 			drop = err != nil || c.cfg.expired(f.At, LifeFact, shrink, now)
 		default:
 			v, err := ReadVerdict(value)
-			if drop = err != nil || c.cfg.expired(v.VerifiedAt, verdictLifetime(&v), shrink, now); !drop {
+			drop = err != nil || c.cfg.expired(v.VerifiedAt, verdictLifetime(&v), shrink, now)
+			if !drop {
 				left.add((*Key)(key[1:]))
 			}
 		}

@@ -176,7 +176,8 @@ func (r *Room) UnlessStuck(done <-chan struct{}, patience time.Duration, work fu
 			waited = 0
 			continue
 		}
-		if waited += retryEvery; waited > patience {
+		waited += retryEvery
+		if waited > patience {
 			return e
 		}
 	}

@@ -53,7 +53,8 @@ func Open(dir string, o *pebble.Options) (*pebble.DB, error) {
 			}
 			done <- x
 		}()
-		if x.db, x.err = pebble.Open(dir, o); x.err == nil {
+		x.db, x.err = pebble.Open(dir, o)
+		if x.err == nil {
 			compactions.atOpen.Done()
 		}
 	}()

@@ -105,7 +105,8 @@ func (g *Guard) Allow(from netip.Addr, now time.Time) window.Decision {
 		return d
 	}
 	client := g.window(oneClient{prefixOf(from, 32, 64)})
-	if d = window.Stricter(client.Peek(byClient, now), d); d.OK {
+	d = window.Stricter(client.Peek(byClient, now), d)
+	if d.OK {
 		network.Add(byNetwork, now)
 		client.Add(byClient, now)
 	}
@@ -145,7 +146,8 @@ func (g *Guard) locked(k Key, now time.Time) (until time.Time) {
 func (g *Guard) Count(k Key, now time.Time) (until time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if until = g.locked(k, now); !until.IsZero() {
+	until = g.locked(k, now)
+	if !until.IsZero() {
 		return until
 	}
 	known, _ := g.failures.Get(k)

@@ -73,7 +73,8 @@ func TestChangesKeepAStoreInStep(t *testing.T) {
 	stored := map[Key]Failures{}
 	save := func() {
 		require.NoError(t, g.Changes(func(k Key, f Failures) error {
-			if delete(stored, k); f.LockOut() {
+			delete(stored, k)
+			if f.LockOut() {
 				stored[k] = f
 			}
 			return nil

@@ -70,7 +70,8 @@ func (w *Window) Peek(l Limit, now time.Time) Decision {
 // freeAfter is the time until the n oldest events have left the window; the whole span if it has fewer (a limit of 0).
 func (w *Window) freeAfter(l Limit, now int64, n int) time.Duration {
 	for _, m := range w.marks {
-		if n -= int(m.n); n <= 0 {
+		n -= int(m.n)
+		if n <= 0 {
 			return time.Duration(m.at + int64(l.Per) - now)
 		}
 	}

@@ -161,7 +161,8 @@ func decode(text []byte) error {
 
 func onlyRemarks(text string) bool {
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+		line = strings.TrimSpace(line)
+		if line != "" && line[0] != '#' {
 			return false
 		}
 	}

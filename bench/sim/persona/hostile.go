@@ -116,7 +116,8 @@ func firstOnly() (all []*Persona) {
 		}{{ScopeConnection, "connection"}, {ScopeTransaction, "transaction"}} {
 			b := Behaviour{Turn: Turn{After: 1, Counts: CountRecipients, Scope: by.scope}, texts: texts{ReplyTurned: words}}
 			expect := truthOrDoubt()
-			if b.AcceptsAll = (i+int(by.scope))%2 == 0; b.AcceptsAll {
+			b.AcceptsAll = (i+int(by.scope))%2 == 0
+			if b.AcceptsAll {
 				expect = takesAll()
 			}
 			all = append(all, hostile("first recipient only", fmt.Sprintf("first-of-%s-%d", by.name, i+1), expect, b))

@@ -34,7 +34,8 @@ func (conn *Connection) CheckRecipient(t *persona.HiddenLimits, now time.Time) R
 	if t.DropAfter == 0 {
 		return RuleNone
 	}
-	if m.state.recipients++; m.state.recipients == t.DropAfter {
+	m.state.recipients++
+	if m.state.recipients == t.DropAfter {
 		m.state.droppedAt = now
 	}
 	if m.state.recipients < t.DropAfter || now.Sub(m.state.droppedAt) > persona.ScaleWait(t.DropFor, conn.speedup) {

@@ -74,7 +74,8 @@ func (r *records) next() error {
 			r.splitPlain()
 			return nil
 		}
-		if open = r.splitQuoted(); !open || err == io.EOF {
+		open = r.splitQuoted()
+		if !open || err == io.EOF {
 			return nil
 		}
 	}

@@ -52,7 +52,10 @@ func (c *session) badCommand(reply string) bool {
 
 // reset ends the transaction.
 func (c *session) reset() {
-	c.inMail, c.utf8, c.accepted, c.firstDomain = false, false, 0, nil
+	c.inMail = false
+	c.utf8 = false
+	c.accepted = 0
+	c.firstDomain = nil
 	if c.behaviour.Turn.Scope == persona.ScopeTransaction && c.turn != nil {
 		c.turn = &turnState{}
 	}
@@ -154,7 +157,10 @@ func (c *session) startTLS(cmd *command) bool {
 		return false
 	}
 	c.conn.SetDeadline(time.Time{})
-	c.conn, c.secure, c.greeted, c.now = secured, true, false, time.Now()
+	c.conn = secured
+	c.secure = true
+	c.greeted = false
+	c.now = time.Now()
 	c.reset()
 	return true
 }

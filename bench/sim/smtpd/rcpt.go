@@ -51,7 +51,8 @@ func (c *session) rcpt(cmd *command) bool {
 	if rule == referee.RuleNone {
 		rule = c.connection.CheckRecipient(&c.behaviour.HiddenLimits, c.now)
 	}
-	if c.acceptAll = rule == referee.RuleAcceptAll; rule != referee.RuleNone && !c.acceptAll {
+	c.acceptAll = rule == referee.RuleAcceptAll
+	if rule != referee.RuleNone && !c.acceptAll {
 		return c.throttle(rule)
 	}
 	return c.answerRcpt(cmd)
@@ -59,7 +60,8 @@ func (c *session) rcpt(cmd *command) bool {
 
 // delayReply sends the earlier replies, and delays this one.
 func (c *session) delayReply(cmd *command, wait time.Duration) bool {
-	if wait = c.server.scaled(wait); wait == 0 {
+	wait = c.server.scaled(wait)
+	if wait == 0 {
 		return true
 	}
 	// New input overwrites the line during the pause: copy it.

@@ -23,7 +23,8 @@ func (h *harness) askMany(name string, n int, m persona.Mailbox) (replies []stri
 		}
 		for range min(5, n-len(replies)) {
 			said := c.ask("RCPT TO:<" + addresses[len(replies)%len(addresses)] + ">")
-			if replies = append(replies, said); strings.HasPrefix(said, "421") {
+			replies = append(replies, said)
+			if strings.HasPrefix(said, "421") {
 				break
 			}
 		}

@@ -80,7 +80,8 @@ func (s *turnState) count(turn *persona.Turn, kind persona.TurnCount, now time.T
 	if s.turned {
 		return
 	}
-	if s.answers++; s.answers < turn.After {
+	s.answers++
+	if s.answers < turn.After {
 		return
 	}
 	s.turned = true

@@ -148,16 +148,20 @@ func (rg *rowGenerator) appendCells(b []byte, i int, p person, email func([]byte
 // appendEmail appends the e-mail cell of row i.
 func (rg *rowGenerator) appendEmail(b []byte, i int, p person) []byte {
 	kind := int(mixBits(p.random) % 1000)
-	if kind -= junkPerMille; kind < 0 {
+	kind -= junkPerMille
+	if kind < 0 {
 		return appendJunk(b, p)
 	}
-	if kind -= blankPerMille; kind < 0 {
+	kind -= blankPerMille
+	if kind < 0 {
 		return append(b, [...]string{"", "", " "}[p.random%3]...)
 	}
-	if kind -= duplicatePerMille; kind < 0 && i > 0 {
+	kind -= duplicatePerMille
+	if kind < 0 && i > 0 {
 		return appendVariant(b, rg.personAt(int(mixBits(p.random^3)%uint64(i))), p.random)
 	}
-	if kind -= spacedPerMille; kind < 0 {
+	kind -= spacedPerMille
+	if kind < 0 {
 		return append(appendAddress(append(b, ' '), p), ' ')
 	}
 	if p.random%25 == 0 {

@@ -111,7 +111,8 @@ func (f *RouteFrame) read(table *engine.Table) (*engine.Route, error) {
 	}
 	r := &engine.Route{Key: f.GetKey(), Fact: fact, Hosts: f.GetHosts(), MX: f.GetMx(), Provider: table.Unknown}
 	if id := f.GetProvider(); id != "" {
-		if r.Provider = table.Provider(id); r.Provider == nil {
+		r.Provider = table.Provider(id)
+		if r.Provider == nil {
 			return nil, Malformed("provider %q is in no row of our table", id)
 		}
 	}

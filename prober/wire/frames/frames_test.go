@@ -158,7 +158,10 @@ func TestMalformedMessagesAreRefused(t *testing.T) {
 		"a route that is not sent": func(f *BatchFrame) { f.Route[0] = 1 },
 		"no address":               func(f *BatchFrame) { f.Mailbox[0] = "nobody" },
 		"a row twice": func(f *BatchFrame) {
-			f.Number, f.Attempt, f.Flags, f.Route = []uint32{1, 1}, []byte{0, 0}, []byte{0, 0}, []uint32{0, 0}
+			f.Number = []uint32{1, 1}
+			f.Attempt = []byte{0, 0}
+			f.Flags = []byte{0, 0}
+			f.Route = []uint32{0, 0}
 			f.Mailbox = []string{"a@b.example", "c@b.example"}
 		},
 		"a route without hosts": func(f *BatchFrame) { f.Routes = []*RouteFrame{{Key: "k", Fact: uint32(engine.FactMX)}} },

@@ -50,7 +50,10 @@ func (f *VerdictFrame) Read() (engine.Verdict, error) {
 	if detail.Read(f.GetDetails(), &v) != nil {
 		return engine.Verdict{}, Malformed("an answer whose details make no sense")
 	}
-	v.ProviderID, v.ProviderName, v.Rule, v.MX = f.GetProvider(), f.GetProviderName(), f.GetRule(), f.GetMx()
+	v.ProviderID = f.GetProvider()
+	v.ProviderName = f.GetProviderName()
+	v.Rule = f.GetRule()
+	v.MX = f.GetMx()
 	v.Details.NextRetry = fromUnixNano(f.GetNextRetryNs())
 	return v, nil
 }

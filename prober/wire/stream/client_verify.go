@@ -240,7 +240,10 @@ func (pb *pendingBatch) emit(f *frames.ResultsFrame, emit func(wire.Results)) (d
 		return false, err
 	}
 	rows := part.Rows
-	part.Job, part.Chunk, part.Epoch, part.Rows = pb.batch.Job, pb.batch.Chunk, pb.batch.Epoch, rows[:0]
+	part.Job = pb.batch.Job
+	part.Chunk = pb.batch.Chunk
+	part.Epoch = pb.batch.Epoch
+	part.Rows = rows[:0]
 	for _, r := range rows {
 		i, ok := pb.waiting[r.Row]
 		if !ok {

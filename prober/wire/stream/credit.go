@@ -25,7 +25,8 @@ func (n *rowCount) add(class string, rows int) {
 
 func (n *rowCount) remove(class string, rows int) {
 	n.rows -= rows
-	if n.classes[class] -= rows; n.classes[class] <= 0 {
+	n.classes[class] -= rows
+	if n.classes[class] <= 0 {
 		delete(n.classes, class)
 	}
 }
@@ -52,7 +53,10 @@ type waiter struct {
 
 // setBounds takes the bounds that a stream begins with, and grants nothing yet.
 func (c *credit) setBounds(total, window int) {
-	c.isOpen, c.total, c.window, c.windows = false, total, window, map[string]int{}
+	c.isOpen = false
+	c.total = total
+	c.window = window
+	c.windows = map[string]int{}
 }
 
 // open begins to grant, or goes on.

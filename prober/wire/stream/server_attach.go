@@ -76,7 +76,8 @@ func (a *serverStream) ping(now time.Time) {
 	a.mu.Lock()
 	a.number++
 	n := a.number
-	if a.sent = append(a.sent, sentPing{n, now}); len(a.sent) > maxUnanswered {
+	a.sent = append(a.sent, sentPing{n, now})
+	if len(a.sent) > maxUnanswered {
 		a.sent = a.sent[1:]
 	}
 	a.mu.Unlock()

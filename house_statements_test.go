@@ -1,0 +1,88 @@
+package probity_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// maxAssigned is the most names that one assignment may have.
+const maxAssigned = 3
+
+// TestOneStatementALine requires that the condition of an if or switch has no statement before it that does work: only a declaration of
+// its own names, and `err = f(); err != nil`. It requires that no assignment has more than maxAssigned names.
+func TestOneStatementALine(t *testing.T) {
+	require.NoError(t, filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return skipOtherModules(file)
+		}
+		if !strings.HasSuffix(file, ".go") {
+			return nil
+		}
+		files := token.NewFileSet()
+		parsed, err := parser.ParseFile(files, file, nil, parser.ParseComments)
+		if err != nil || ast.IsGenerated(parsed) {
+			return err
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			if what := crammed(n); what != "" {
+				t.Errorf("%s: %s", files.Position(n.Pos()), what)
+			}
+			return true
+		})
+		return nil
+	}))
+}
+
+// crammed returns what is wrong with a node, if anything.
+func crammed(n ast.Node) string {
+	const before = "a statement that does work stands before the condition: give it a line of its own"
+	const tuple = "an assignment of four names or more: write one line for each, or return a struct"
+	switch s := n.(type) {
+	case *ast.IfStmt:
+		if s.Init != nil && !declares(s.Init) && !checksError(s.Init, s.Cond) {
+			return before
+		}
+	case *ast.SwitchStmt:
+		if s.Init != nil && !declares(s.Init) {
+			return before
+		}
+	case *ast.AssignStmt:
+		if len(s.Lhs) > maxAssigned {
+			return tuple
+		}
+	case *ast.ValueSpec:
+		if len(s.Names) > maxAssigned && len(s.Values) > 0 {
+			return tuple
+		}
+	}
+	return ""
+}
+
+// declares reports whether a statement declares names.
+func declares(s ast.Stmt) bool {
+	a, ok := s.(*ast.AssignStmt)
+	return ok && a.Tok == token.DEFINE
+}
+
+// checksError reports whether a statement assigns an error, and the condition compares that with nil.
+func checksError(init ast.Stmt, condition ast.Expr) bool {
+	a, assigns := init.(*ast.AssignStmt)
+	c, compares := condition.(*ast.BinaryExpr)
+	return assigns && compares && a.Tok == token.ASSIGN && isNamed(a.Lhs[len(a.Lhs)-1], "err") &&
+		isNamed(c.X, "err") && isNamed(c.Y, "nil")
+}
+
+func isNamed(e ast.Expr, name string) bool {
+	i, ok := e.(*ast.Ident)
+	return ok && i.Name == name
+}

@@ -59,6 +59,8 @@ func (s *Server) admit(request *httpd.Call, r *route) error {
 		d = s.deps.Store.AllowSingle(c.identity.User.ID, c.clockTime)
 	case batchLimit:
 		d = s.deps.Store.AllowBatch(c.identity.User.ID, c.clockTime)
+	case domainLimit:
+		d = s.deps.Store.AllowDomain(c.identity.User.ID, c.clockTime)
 	case bulkLimit: // counted when its job is accepted
 		if d, err = s.deps.Store.UploadsLeft(c.identity.User.ID, s.now()); err != nil {
 			return err

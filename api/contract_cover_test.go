@@ -35,6 +35,7 @@ func TestEveryDescribedAnswerIsMet(t *testing.T) {
 	c.batches()
 	c.uploads()
 	c.jobs()
+	c.domains()
 	c.public()
 	c.withoutKey()
 	c.unknownParameters()
@@ -256,6 +257,20 @@ func (c *coverage) recheck(poor string) {
 	c.expect(429, w.post("/v1/verify/bulk/"+few+"/recheck", poor, valid))
 }
 
+func (c *coverage) domains() {
+	w := c.w
+	c.expect(200, w.get("/v1/domains/shop.test", c.key))
+	c.expect(422, w.get("/v1/domains/-", c.key))
+	w.prober.fail.Store(true)
+	c.expect(500, w.get("/v1/domains/shop.test", c.key))
+	w.prober.fail.Store(false)
+	_, often := w.addCustomer("often@probity.test", 0)
+	for range store.DomainsPerMinute {
+		c.expect(200, w.get("/v1/domains/shop.test", often))
+	}
+	c.expect(429, w.get("/v1/domains/shop.test", often))
+}
+
 func (c *coverage) public() {
 	w := c.w
 	ok := `{"email":"ann@shop.test"}`
@@ -281,7 +296,7 @@ func (c *coverage) public() {
 
 // keyed are the operations that require a key.
 func (c *coverage) keyed(job string) (list []request) {
-	for _, what := range []string{"POST /v1/verify/single", "POST /v1/verify/batch", "POST /v1/verify/bulk", "GET /v1/verify/bulk", "GET /v1/credits",
+	for _, what := range []string{"POST /v1/verify/single", "POST /v1/verify/batch", "POST /v1/verify/bulk", "GET /v1/verify/bulk", "GET /v1/domains/shop.test", "GET /v1/credits",
 		"GET /v1/callback-secret", "POST /v1/callback-secret", "DELETE /v1/callback-secret", "GET " + job, "DELETE " + job,
 		"POST " + job + "/start", "POST " + job + "/recheck", "POST " + job + "/pause", "POST " + job + "/resume", "POST " + job + "/cancel", "GET " + job + "/plan", "GET " + job + "/results", "GET " + job + "/callback", "POST " + job + "/callback"} {
 		method, path, _ := strings.Cut(what, " ")

@@ -116,7 +116,11 @@ func (p *fakeProber) Single(ctx context.Context, a wire.SingleRequest) (wire.Ans
 		return wire.Answer{Verdict: engine.VerdictFor(engine.ReasonTimeout, "pretend/timeout", 0, time.Now()), Node: "node-1"}, nil
 	}
 	if a.NoSMTP {
-		return wire.Answer{Verdict: engine.VerdictFor(engine.ReasonSMTPNotChecked, "policy/not-probed", 0, time.Now())}, nil
+		v := engine.VerdictFor(engine.ReasonSMTPNotChecked, "policy/not-probed", 0, time.Now())
+		if a.Address.Domain() == "shop.test" { // it was checked before
+			v.Details.CatchAll = engine.No
+		}
+		return wire.Answer{Verdict: v}, nil
 	}
 	return wire.Answer{Verdict: p.verdict(a.Address, a.MaxAge > 0 && strings.HasPrefix(a.Address.Local(), "cached")), Node: "node-1"}, nil
 }

@@ -28,10 +28,11 @@ const (
 	singleLimit
 	batchLimit
 	bulkLimit
+	domainLimit
 )
 
 // counted is what each limit counts.
-var counted = [...]string{singleLimit: "single verification", batchLimit: "batch", bulkLimit: "upload"}
+var counted = [...]string{singleLimit: "single verification", batchLimit: "batch", bulkLimit: "upload", domainLimit: "request about a domain"}
 
 // route is one method of one path.
 type route struct {
@@ -60,6 +61,7 @@ func (s *Server) routes() []*route {
 		s.newRoute("GET /v1/verify/bulk/{job_id}/results", getResults, keyOrSignature, store.ScopeJobs),
 		s.newRoute("GET /v1/verify/bulk/{job_id}/callback", getCallback, keyOrSession, store.ScopeJobs),
 		s.newRoute("POST /v1/verify/bulk/{job_id}/callback", resendCallback, keyOrSession, store.ScopeJobs),
+		s.newRoute("GET /v1/domains/{domain}", getDomain, keyOrSession, store.ScopeVerify|store.ScopeJobs, domainLimit),
 		s.newRoute("GET /v1/credits", getCredits, keyOrSession, store.ScopeVerify|store.ScopeJobs|store.ScopeAccount),
 		s.newRoute("GET /v1/callback-secret", getSigning, keyOrSession, store.ScopeAccount),
 		s.newRoute("POST /v1/callback-secret", newSigningSecret, keyOrSession, store.ScopeAccount),

@@ -110,12 +110,14 @@ func TestReadyJobIsStartedOrDeleted(t *testing.T) {
 		deleted := make(chan error, 1)
 		go func() { deleted <- w.c.Delete(j.ID) }()
 		_, started := w.c.Start(j.ID)
-		if started == nil {
-			require.ErrorIs(t, <-deleted, ErrState)
+		if err := <-deleted; err != nil {
+			require.NoError(t, started)
+			require.ErrorIs(t, err, ErrState)
 			require.Equal(t, store.JobCompleted, w.finish(t, j.ID).State)
 			continue
 		}
-		require.NoError(t, <-deleted)
+		_, err := w.c.Job(j.ID) // it was never started, or had finished
+		require.ErrorIs(t, err, store.ErrNotFound)
 	}
 	require.NoError(t, w.close(t))
 }

@@ -255,7 +255,9 @@ func nameProvider(v *Verdict, ev *Evidence) {
 // describe fills in the details of the verdict.
 func describe(v *Verdict, ev *Evidence, p Policy, d decision) {
 	target, answered := ev.answer(SubjectTarget, "")
-	if answered {
+	if !answered {
+		v.Details.CatchAll = ev.catchAll("") // by earlier checks of the domain
+	} else {
 		v.Details.CatchAll = ev.catchAll(target.Host)
 		v.SMTPValid = target.Finding.Meaning == Accepted && v.Details.CatchAll == No
 		v.VerifiedAt = target.At

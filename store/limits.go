@@ -42,6 +42,14 @@ func (s *Accounts) AllowBatch(account string, now time.Time) Decision {
 	return s.batches.allow(account, u.BatchPerMinute(), now)
 }
 
+// DomainsPerMinute is the limit of requests about domains, of an account.
+const DomainsPerMinute = 60
+
+// AllowDomain checks and counts one request of the account about a domain.
+func (s *Accounts) AllowDomain(account string, now time.Time) Decision {
+	return s.domains.allow(account, DomainsPerMinute, now)
+}
+
 func (m *minuteWindows) allow(account string, perMinute int, now time.Time) Decision {
 	m.mu.Lock()
 	defer m.mu.Unlock()

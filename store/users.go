@@ -100,6 +100,7 @@ type Accounts struct {
 	passwords *passwords
 	singles   minuteWindows
 	batches   minuteWindows
+	domains   minuteWindows
 
 	disableMu sync.Mutex // serialises DisableUser, so that two admins are not each other's last
 	refreshMu sync.Mutex // serialises refresh, so that the last to finish has read the last commit
@@ -123,6 +124,7 @@ func newAccounts(db *DB) *Accounts {
 		passwords: newPasswords(defaultCost),
 		singles:   minuteWindows{byAccount: make(map[string]*window.Window)},
 		batches:   minuteWindows{byAccount: make(map[string]*window.Window)},
+		domains:   minuteWindows{byAccount: make(map[string]*window.Window)},
 		users:     make(map[string]User),
 		keys:      make(map[KeyHash]*cachedKey),
 		byID:      make(map[string]*cachedKey),

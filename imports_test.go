@@ -128,6 +128,7 @@ var importRules = map[string][]string{
 	"api/described":         {"api/httpd"},
 	"api/reasons":           {"engine", "engine/basis", "engine/control", "internal/jsontext", "store"},
 	"api/usage":             {"engine", "store"},
+	"api/listform":          {"api/httpd", "coordinator", "coordinator/callback", "coordinator/csvfile", "coordinator/ingest", "internal/shownname"},
 	"api/rowsearch":         {"api/httpd"},
 	"api/record":            {"coordinator", "coordinator/csvfile", "engine", "store", "internal/jsontext"},
 	"bench/report":          {},

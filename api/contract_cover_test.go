@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/api/httpd"
+	"probity/api/listform"
 	"probity/api/record"
 	"probity/coordinator"
 	"probity/engine"
@@ -171,7 +172,7 @@ func (c *coverage) uploads() {
 	c.expect(415, w.post("/v1/verify/bulk", c.key, `{}`))
 	c.expect(422, w.upload(c.key, nil, part{"name", "", "x"}))
 	sum := sha256.Sum256([]byte(file.content))
-	digest := sha256.Sum256(fmt.Appendf(nil, "%x %q %+v", sum, "l.csv", defaultBulkOptions()))
+	digest := sha256.Sum256(fmt.Appendf(nil, "%x %q %+v", sum, "l.csv", listform.Default()))
 	c.inFlight("/v1/verify/bulk", digest, func(h map[string]string) reply { return send(whole, h) })
 	c.expect(202, w.upload(c.key, nil, file, part{"callback_url", "", "http://127.0.0.1:9/"}))
 	u, few := w.addCustomer("few@probity.test", 10)

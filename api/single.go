@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"probity/api/httpd"
+	"probity/api/listform"
 	"probity/coordinator"
 	"probity/coordinator/results"
 	"probity/engine"
@@ -17,7 +18,6 @@ import (
 const (
 	defaultTimeout = 10 // seconds that a single verification may take
 	maxTimeout     = 30
-	maxMaxAge      = 10 * 365 * 86400 // seconds
 )
 
 // verifyOptions are how addresses are verified.
@@ -52,7 +52,7 @@ func readOptions(d *httpd.Document, timeout, longest int64) (q verifyOptions, er
 		return q, err
 	}
 	q.timeout = time.Duration(seconds) * time.Second
-	if seconds, err = d.Number("max_age", int64(coordinator.DefaultMaxAge/time.Second), 0, maxMaxAge); err != nil {
+	if seconds, err = d.Number("max_age", int64(coordinator.DefaultMaxAge/time.Second), 0, listform.MaxAge); err != nil {
 		return q, err
 	}
 	q.maxAge = time.Duration(seconds) * time.Second

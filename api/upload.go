@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/api/httpd"
+	"probity/api/listform"
 	"probity/api/record"
 	"probity/coordinator"
 	"probity/coordinator/csvfile"
@@ -26,7 +27,7 @@ import (
 // If an option after the file changes how the file is read, it is read again from a scratch copy.
 type upload struct {
 	call       *call
-	form       *bulkForm
+	form       *listform.Form
 	sum        hash.Hash // of the file's bytes, for the Idempotency-Key
 	request    *store.Request
 	keyClaimed bool
@@ -48,7 +49,7 @@ func createJob(c *call) error {
 	if err := c.srv.checkDiskSpace(); err != nil {
 		return err
 	}
-	u := &upload{call: c, form: newBulkForm(c), sum: sha256.New()}
+	u := &upload{call: c, form: listform.New(c.Call), sum: sha256.New()}
 	if key := c.idempotencyKey(); key != "" {
 		if len(key) > store.MaxName {
 			return store.ErrIdempotencyKey
@@ -70,7 +71,7 @@ func createJob(c *call) error {
 	if err := u.checkCallback(""); err != nil {
 		return err
 	}
-	if u.form.readingKnown() || c.srv.deps.FS == nil {
+	if u.form.ReadingKnown() || c.srv.deps.FS == nil {
 		err = u.accept(io.TeeReader(file, u.sum), file.FileName())
 	} else {
 		err = u.acceptWithCopy(file)
@@ -142,14 +143,14 @@ func (u *upload) acceptWithCopy(file *multipart.Part) (err error) {
 	err = u.accept(copied, file.FileName())
 	if e, ok := errors.AsType[*csvfile.Error](err); ok && e.Kind == csvfile.Unacceptable {
 		// The rest of the refused file and the parts after it may change how it is read.
-		was := u.form.bulkOptions
+		was := u.form.Options
 		if _, err := io.Copy(io.Discard, httpd.FormFile(copied)); err != nil {
 			return err
 		}
 		if err := u.finishForm(); err != nil {
 			return err
 		}
-		if was.reading == u.form.reading {
+		if was.Reading == u.form.Reading {
 			return err
 		}
 	} else if !errors.Is(err, errReadAgain) {
@@ -176,7 +177,7 @@ func (w *copyingWriter) Write(b []byte) (int, error) {
 
 // finishForm reads the parts after the file.
 func (u *upload) finishForm() error {
-	before := u.form.callbackURL
+	before := u.form.CallbackURL
 	if more, err := u.form.Next(); err != nil {
 		return err
 	} else if more != nil {
@@ -187,21 +188,21 @@ func (u *upload) finishForm() error {
 
 // checkCallback refuses a callback URL that differs from the one that was checked before.
 func (u *upload) checkCallback(before string) error {
-	if u.form.callbackURL == before {
+	if u.form.CallbackURL == before {
 		return nil
 	}
 	if u.call.srv.deps.Callbacks == nil {
 		return httpd.Refuse(httpd.Unacceptable, "Callbacks are disabled on this server: send the list without callback_url.")
 	}
-	return u.call.srv.deps.Callbacks.CheckURL(u.call.srv.http.StopContext(), u.form.callbackURL)
+	return u.call.srv.deps.Callbacks.CheckURL(u.call.srv.http.StopContext(), u.form.CallbackURL)
 }
 
 // accept makes the job of a file, read with the options known so far.
 func (u *upload) accept(file io.Reader, filename string) error {
-	o := u.form.bulkOptions
+	o := u.form.Options
 	_, err := u.call.srv.deps.Coordinator.Accept(u.call.srv.http.StopContext(), ingest.Upload{Body: httpd.FormFile(file), Options: ingest.Options{
-		Account: u.call.identity.User.ID, Key: u.call.identity.Key, Filename: cleanFilename(filename),
-		Reading: o.reading, Test: u.call.identity.Test,
+		Account: u.call.identity.User.ID, Key: u.call.identity.Key, Filename: listform.CleanFilename(filename),
+		Reading: o.Reading, Test: u.call.identity.Test,
 		Parts: func(j *store.Job) []store.Part { return u.commitParts(j, o) },
 	}})
 	u.call.setUploadDecision(err)
@@ -210,28 +211,28 @@ func (u *upload) accept(file io.Reader, filename string) error {
 
 // commitParts is what is committed with the job of a counted list: the record's options, the reservation and the stored
 // answer. with are the options that the file was read with.
-func (u *upload) commitParts(j *store.Job, with bulkOptions) []store.Part {
+func (u *upload) commitParts(j *store.Job, with listform.Options) []store.Part {
 	if err := u.finishForm(); err != nil {
 		return fail(err)
 	}
-	o := u.form.bulkOptions
-	if o.reading != with.reading {
+	o := u.form.Options
+	if o.Reading != with.Reading {
 		if u.call.srv.deps.FS == nil {
 			return fail(httpd.Refuse(httpd.Unacceptable, "%s must come before file: send the parts in that order.",
-				strings.Join(readingFields, ", ")))
+				strings.Join(listform.ReadingFields, ", ")))
 		}
 		return fail(errReadAgain)
 	}
-	j.Name, j.MaxAge, j.CallbackURL = o.name, o.maxAge, o.callbackURL
-	if o.hours > 0 {
-		j.MaxHours = o.hours
+	j.Name, j.MaxAge, j.CallbackURL = o.Name, o.MaxAge, o.CallbackURL
+	if o.MaxHours > 0 {
+		j.MaxHours = o.MaxHours
 	}
-	if o.hold {
+	if o.Hold {
 		j.State, j.Unstarted = store.JobReady, true
 	}
-	if o.callbackURL != "" {
-		j.CallbackContent, j.CallbackInput, j.CallbackHeaders = o.callbackContent, o.callbackInput, o.callbackHeaders
-	} else if o.callbackHeaders != nil {
+	if o.CallbackURL != "" {
+		j.CallbackContent, j.CallbackInput, j.CallbackHeaders = o.CallbackContent, o.CallbackInput, o.CallbackHeaders
+	} else if o.CallbackHeaders != nil {
 		return fail(httpd.Refuse(httpd.Unacceptable, "callback_headers need a callback_url: send both, or none."))
 	}
 	r, err := record.NewJob(u.call.srv.cfg.PublicURL, u.call.srv.deps.Coordinator.ResultRetention(), coordinator.Snapshot{Job: *j}, nil)

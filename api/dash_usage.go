@@ -8,6 +8,8 @@ import (
 
 	"probity/api/httpd"
 	"probity/api/usage"
+	"probity/engine"
+	"probity/store"
 )
 
 // readUsage reads the usage of the account in the days that the query names.
@@ -16,7 +18,14 @@ func readUsage(c *call) (usage.Report, error) {
 	if err != nil {
 		return usage.Report{}, err
 	}
-	return usage.Read(c.srv.deps.Store, c.srv.deps.Coordinator, c.identity.User.ID, int(days), c.srv.now())
+	progress := func(id string) (map[engine.Status]int64, error) {
+		j, err := c.srv.deps.Coordinator.Snapshot(id)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, nil // deleted meanwhile
+		}
+		return j.ByStatus, err
+	}
+	return usage.Read(c.srv.deps.Store, c.srv.deps.Coordinator, progress, c.identity.User.ID, int(days), c.srv.now())
 }
 
 func getUsage(c *call) error {

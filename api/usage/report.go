@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"probity/engine"
 	"probity/store"
 )
 
@@ -18,6 +19,9 @@ const (
 // MaxDays is the length of the longest report.
 const MaxDays = 90
 
+// longestJob is how long a job can take: max_hours of 720, and seven days of pause.
+const longestJob = 37 * 24 * time.Hour
+
 // State is what a report reads of an account: *store.Store.
 type State interface {
 	Ledger(account string, before uint64, limit int) ([]store.Entry, error)
@@ -29,6 +33,9 @@ type Jobs interface {
 	Jobs(account string, state store.JobState, limit int, cursor string) ([]*store.Job, string, error)
 }
 
+// Progress returns the distinct addresses of an unfinished job that have a verdict, by status.
+type Progress func(id string) (map[engine.Status]int64, error)
+
 // Report is the usage of an account.
 type Report struct {
 	ByKey    []KeyDay `json:"by_key"`
@@ -37,8 +44,8 @@ type Report struct {
 }
 
 // Read makes the report of an account's last days, today included.
-func Read(state State, jobs Jobs, account string, days int, now time.Time) (Report, error) {
-	r := &reader{account: account, from: now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-days), complete: true, days: make([]Day, days),
+func Read(state State, jobs Jobs, progress Progress, account string, days int, now time.Time) (Report, error) {
+	r := &reader{account: account, progress: progress, now: now, from: now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-days), complete: true, days: make([]Day, days),
 		keys: make(map[keyDay]*Day), jobs: make(map[string]jobCharge)}
 	for i := range r.days {
 		r.days[i] = Day{Date: r.from.AddDate(0, 0, i).Format(time.DateOnly), Counts: make(map[string]int64, 4)}
@@ -62,7 +69,7 @@ func Read(state State, jobs Jobs, account string, days int, now time.Time) (Repo
 // Day is the usage of an account on one day (UTC).
 type Day struct {
 	Date    string           `json:"date"`
-	Counts  map[string]int64 `json:"counts"`  // rows of jobs that ended that day, by status
+	Counts  map[string]int64 `json:"counts"`  // rows of jobs that ended that day, and today of those that run, by status
 	Singles int64            `json:"singles"` // single verifications that gave a verdict
 	Used    int64            `json:"credits_used"`
 	Granted int64            `json:"credits_granted"`
@@ -71,6 +78,8 @@ type Day struct {
 // reader collects the days of an account from its ledger and its jobs.
 type reader struct {
 	account  string
+	progress Progress
+	now      time.Time
 	from     time.Time // the start of the report
 	days     []Day
 	keys     map[keyDay]*Day      // the same for each key
@@ -161,12 +170,12 @@ func (r *reader) readJobs(from Jobs) error {
 			return err
 		}
 		for _, j := range jobs {
-			if d := r.day(j.FinishedAt); d != nil && !j.Test {
-				r.addJob(d, j)
+			if err := r.addJob(j); err != nil {
+				return err
 			}
 		}
-		if next == "" || jobs[len(jobs)-1].CreatedAt.Before(r.from.AddDate(0, 0, -14)) {
-			return nil // no job runs longer than that: 72 hours, and seven days of pause
+		if next == "" || jobs[len(jobs)-1].CreatedAt.Before(r.from.Add(-longestJob)) {
+			return nil
 		}
 		cursor = next
 	}
@@ -174,10 +183,28 @@ func (r *reader) readJobs(from Jobs) error {
 	return nil
 }
 
-// addJob counts a job on the day of its end.
-func (r *reader) addJob(d *Day, j *store.Job) {
+// addJob counts the rows of a job on the day of its end. An unfinished job counts today, as far as it is.
+func (r *reader) addJob(j *store.Job) error {
+	if j.Test {
+		return nil
+	}
+	ended, counts := j.FinishedAt, j.Counts
+	if !j.State.Finished() {
+		soFar, err := r.progress(j.ID)
+		if err != nil {
+			return err
+		}
+		ended, counts = r.now, make(map[string]int64, len(soFar))
+		for status, n := range soFar {
+			counts[status.String()] = n
+		}
+	}
+	d := r.day(ended)
+	if d == nil {
+		return nil
+	}
 	k := r.keyUsage(d, j.Key)
-	for status, n := range j.Counts {
+	for status, n := range counts {
 		d.Counts[status] += n
 		k.Counts[status] += n
 	}
@@ -185,4 +212,5 @@ func (r *reader) addJob(d *Day, j *store.Job) {
 		r.keyUsage(c.day, j.Key).Used += c.used
 		delete(r.jobs, j.ID)
 	}
+	return nil
 }

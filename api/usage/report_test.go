@@ -2,6 +2,7 @@ package usage
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/engine"
 	"probity/store"
 )
 
@@ -55,9 +57,9 @@ func TestReportCountsByDayAndKey(t *testing.T) {
 			{Number: 3, At: yesterday, Kind: store.Grant, Credits: 100, Cause: "order"},
 			{Number: 2, At: yesterday.AddDate(0, 0, -1), Kind: store.Charge, Credits: 500, Cause: "job old"},
 		},
-		jobs: []*store.Job{{ID: "j1", Key: "k1", FinishedAt: noon, Counts: map[string]int64{"VALID": 30}},
-			{ID: "t1", Key: "k1", FinishedAt: noon, Test: true, Counts: map[string]int64{"VALID": 9}}}}
-	r, err := Read(a, a, "a", 2, noon)
+		jobs: []*store.Job{{ID: "j1", Key: "k1", State: store.JobCompleted, FinishedAt: noon, Counts: map[string]int64{"VALID": 30}},
+			{ID: "t1", Key: "k1", State: store.JobCompleted, FinishedAt: noon, Test: true, Counts: map[string]int64{"VALID": 9}}}}
+	r, err := Read(a, a, nil, "a", 2, noon)
 	require.NoError(t, err)
 	require.True(t, r.Complete)
 	require.Equal(t, []string{"2026-03-03", "2026-03-04"}, []string{r.Days[0].Date, r.Days[1].Date})
@@ -75,10 +77,31 @@ func TestReportCountsByDayAndKey(t *testing.T) {
 	require.True(t, strings.HasPrefix(string(b), `{"by_key":[{"key_id":"k1","name":"=shop","last4":"wxyz","date":"2026-03-04",`), "%s", b)
 }
 
+// TestReportCountsUnfinishedJobs: a job that runs counts today with the verdicts that it has, and nothing twice.
+func TestReportCountsUnfinishedJobs(t *testing.T) {
+	a := account{jobs: []*store.Job{
+		{ID: "running", State: store.JobRunning, CreatedAt: noon.AddDate(0, 0, -1)},
+		{ID: "test", State: store.JobRunning, Test: true},
+		{ID: "done", State: store.JobCompleted, FinishedAt: noon, Counts: map[string]int64{"VALID": 5}},
+	}}
+	progress := func(id string) (map[engine.Status]int64, error) {
+		require.Equal(t, "running", id)
+		return map[engine.Status]int64{engine.Valid: 30, engine.Unknown: 2}, nil
+	}
+	r, err := Read(a, a, progress, "a", 2, noon)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int64{"VALID": 35, "RISKY": 0, "INVALID": 0, "UNKNOWN": 2}, r.Days[1].Counts)
+	require.Zero(t, r.Days[0].Counts["VALID"])
+	require.Equal(t, int64(35), r.ByKey[0].Counts["VALID"])
+	failed := errors.New("disk")
+	_, err = Read(a, a, func(string) (map[engine.Status]int64, error) { return nil, failed }, "a", 2, noon)
+	require.ErrorIs(t, err, failed)
+}
+
 // TestReportIsBounded: a ledger without an end gives a report that says that it is not complete.
 func TestReportIsBounded(t *testing.T) {
 	a := account{endless: true, entries: []store.Entry{{Number: 1, At: noon, Kind: store.Grant, Credits: 1}}}
-	r, err := Read(a, a, "a", 1, noon)
+	r, err := Read(a, a, nil, "a", 1, noon)
 	require.NoError(t, err)
 	require.False(t, r.Complete)
 	require.EqualValues(t, maxEntries, r.Days[0].Granted)

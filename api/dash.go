@@ -139,10 +139,10 @@ func (s *Server) dashRoutes() []*route {
 		s.newRoute("POST /v1/dash/admin/lanes/release", endQuarantine, adminSession),
 		// The dashboard itself. Every page is the same file, which routes by the path.
 		s.newRoute("GET /", getApp, anyone),
-		s.newRoute("GET /app", getApp, anyone),
-		s.newRoute("GET /app/", getApp, anyone),
-		s.newRoute("GET /app/{page}", getApp, anyone),
-		s.newRoute("GET /app/{page}/{item}", getApp, anyone),
+		s.newRoute("GET /app", getApp, anyone, pageQuery),
+		s.newRoute("GET /app/", getApp, anyone, pageQuery),
+		s.newRoute("GET /app/{page}", getApp, anyone, pageQuery),
+		s.newRoute("GET /app/{page}/{item}", getApp, anyone, pageQuery),
 		s.newRoute("GET /assets/{file}", getAsset, anyone),
 	}
 }

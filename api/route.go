@@ -120,6 +120,7 @@ type option uint8
 const (
 	whileDraining option = iota
 	crossOrigin
+	pageQuery
 )
 
 // newRoute makes a route of an operation of the description: a method and a path. What its requests may contain is described there.
@@ -143,6 +144,7 @@ func (s *Server) newRoute(operation string, handler func(*call) error, propertie
 		case option:
 			r.WhileDraining = r.WhileDraining || p == whileDraining
 			r.crossOrigin = r.crossOrigin || p == crossOrigin
+			r.PageQuery = r.PageQuery || p == pageQuery
 		}
 	}
 	r.Admit = func(request *httpd.Call) error { return s.admit(request, r) }

@@ -8,6 +8,9 @@ import (
 // checkQuery refuses a query with a parameter that the route does not have, or has once: ignoring it would change the
 // answer silently.
 func (c *Call) checkQuery() error {
+	if c.route.PageQuery {
+		return nil
+	}
 	seen := map[string]bool{}
 	for key := range c.Ctx.QueryArgs().All() {
 		name := string(key)

@@ -36,6 +36,7 @@ type Route struct {
 	Path   string // as in the description, the label of logs and metrics; a segment "{...}" is a parameter
 	Content
 	WhileDraining bool  // served while the server drains
+	PageQuery     bool  // the query is of the page that is served, which reads it in the browser: nothing of it is refused
 	MaxBody       int64 // bytes of a JSON body; 0 is MaxJSON
 	// Frequent says that many requests arrive together: their answers are written in a row, and their calls are used again, so
 	// that no answer may be a stream.

@@ -5,12 +5,12 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { hasLeft, whenSignedOut } from "./api/client";
-import { client, session } from "./api/queries";
+import { hasLeft, leftElsewhere, whenSignedOut } from "./api/client";
+import { client, owner, session } from "./api/queries";
 import { whenBack } from "./api/reach";
-import { forgetUser } from "./forget";
+import { whenTold } from "./api/tabs";
+import { forgetKept, forgetUser } from "./forget";
 import { router } from "./router";
-import { forget } from "./upload/broken";
 import { theme, variables } from "./theme";
 
 // Style sheets that components make at run time are allowed by the nonce of this page, and by nothing else.
@@ -23,7 +23,13 @@ whenSignedOut(() => {
   client.setQueryData(session.queryKey, null);
   // A session that expired is continued by the same user: SignIn forgets the user where another one signs in.
   if (hasLeft()) forgetUser();
-  else forget(sessionStorage); // nothing outlives a reload meanwhile
+  else forgetKept(); // nothing outlives a reload meanwhile
+});
+
+whenTold(({ user }) => {
+  if (user === null) return leftElsewhere();
+  if (user !== owner()) forgetUser();
+  void client.refetchQueries({ queryKey: session.queryKey });
 });
 
 whenBack(() => void client.invalidateQueries());

@@ -1,6 +1,7 @@
 import { createRootRoute, createRoute, createRouter } from "@tanstack/react-router";
 import { Root } from "./Root";
 import { later } from "./later";
+import { jobsSearch } from "./search";
 import { Busy, Empty, Page, Panel, To, Trouble } from "./parts";
 
 const root = createRootRoute({
@@ -23,7 +24,7 @@ const routeTree = root.addChildren([
   createRoute({ getParentRoute: () => root, path: "/", component: later(overview, "Overview") }),
   createRoute({ getParentRoute: () => root, path: "/reset", component: () => null }), // Root shows it to all
   createRoute({ getParentRoute: () => root, path: "/verify", component: later(() => import("./pages/Verify"), "Verify") }),
-  createRoute({ getParentRoute: () => root, path: "/lists", component: later(() => import("./pages/Lists"), "Lists") }),
+  createRoute({ getParentRoute: () => root, path: "/lists", validateSearch: jobsSearch, component: later(() => import("./pages/Lists"), "Lists") }),
   createRoute({ getParentRoute: () => root, path: "/lists/$jobId", component: later(() => import("./pages/Job"), "JobPage") }),
   createRoute({ getParentRoute: () => root, path: "/docs", component: later(() => import("./pages/Docs"), "Docs") }),
   createRoute({ getParentRoute: () => root, path: "/settings/keys", component: later(settings, "Keys") }),
@@ -35,7 +36,7 @@ const routeTree = root.addChildren([
   createRoute({ getParentRoute: () => root, path: "/operator/probes", component: later(() => import("./pages/Probes"), "Probes") }),
   createRoute({ getParentRoute: () => root, path: "/operator/audit", component: later(() => import("./pages/Audit"), "Audit") }),
   createRoute({ getParentRoute: () => root, path: "/operator/users", component: later(() => import("./pages/Users"), "Users") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/jobs", component: later(() => import("./pages/AllJobs"), "AllJobs") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/jobs", validateSearch: jobsSearch, component: later(() => import("./pages/AllJobs"), "AllJobs") }),
   createRoute({ getParentRoute: () => root, path: "/operator/suppressions", component: later(() => import("./pages/Suppressions"), "Suppressions") }),
 ]);
 

@@ -1,6 +1,7 @@
 import createClient, { type Middleware } from "openapi-fetch";
 import { soon } from "../format";
 import { answered, unanswered } from "./reach";
+import { tell } from "./tabs";
 import type { components, paths } from "./schema";
 
 export type Schemas = components["schemas"];
@@ -53,6 +54,13 @@ export function signedOut() {
 export async function leave(logout: () => Promise<unknown>) {
   left = true;
   await logout().catch(() => {});
+  tell(null);
+  onSignedOut();
+}
+
+/** leftElsewhere is the end of the session that this tab has, in another one. */
+export function leftElsewhere() {
+  left = true;
   onSignedOut();
 }
 

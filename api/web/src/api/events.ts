@@ -1,5 +1,6 @@
 import { useSyncExternalStore } from "react";
 import type { QueryClient } from "@tanstack/react-query";
+import { announce } from "./news";
 import { ask } from "./reach";
 import { signedOut, type Credits, type Job } from "./client";
 
@@ -76,6 +77,7 @@ export function apply(client: QueryClient, news: { credits: Credits; jobs: Job[]
   for (const j of news.jobs) {
     const before = client.getQueryData<Job>(["job", j.job_id]);
     client.setQueryData(["job", j.job_id], j.status === "ready" ? { ...j, preview: before?.preview } : j); // news have no preview
+    if (before && before.status !== j.status && j.finished_at) announce(`${j.name || j.filename || "A job"}: ${j.status}`);
     if (before && before.status !== j.status) void client.invalidateQueries({ queryKey: ["usage"] });
   }
 }

@@ -7,6 +7,7 @@ import { callback, isOver, job as jobQuery, jobProviders, reasons } from "../api
 import { bytes, counted, decimal, duration, exactly, number, share } from "../format";
 import { Ask, Badge, Busy, CopyButton, Empty, Facts, Icon, JobBadge, Loaded, Moment, More, Name, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, Warning, type Column } from "../parts";
 import { receiver, titleOf, usePace } from "../parts/JobTable";
+import { useFragment } from "../search";
 import { deferred, downloads, resultsPath, statuses } from "../verdict";
 
 const Donut = lazy(() => import("../charts/Donut"));
@@ -43,6 +44,7 @@ function Found({ job: j }: { job: Job }) {
   return (
     <Page
       title={titleOf(j)}
+      tab={over ? `${j.status}: ${titleOf(j)}` : `${Math.floor(j.percent)} %, ${titleOf(j)}`}
       note={
         <>
           <JobBadge job={j} /> {j.filename && j.filename !== titleOf(j) ? `${j.filename}, ` : ""}uploaded <Moment at={j.created_at} />
@@ -186,7 +188,7 @@ function Going({ job: j }: { job: Job }) {
         {j.slow_routes.map((s) => (
           <Text size="sm" key={s.provider} c="dimmed">
             {counted(s.waiting, "row is", "rows are")} waiting for {receiver(s.provider)}
-            {s.provider === "dns" ? "; it will be retried" : s.eta_seconds ? ` (rate limited, more in ${duration(s.eta_seconds)})` : " (rate limited)"}.
+            {s.provider === "dns" ? "; it will be retried" : s.eta_seconds ? ` (rate limited; done in about ${duration(s.eta_seconds)})` : " (rate limited)"}.
           </Text>
         ))}
         {j.pending_retry > 0 && (
@@ -367,9 +369,11 @@ const foundColumns: Column<Found>[] = [
 ];
 
 function Search({ job: j }: { job: Job }) {
-  const [text, setText] = useState("");
-  const [asked, setAsked] = useState<{ q: string; status: Status | "" } | null>(null);
-  const [status, setStatus] = useState<Status | "">("");
+  const [fragment, show] = useFragment();
+  const ofStatus: Status | "" = statuses.find((s) => s === fragment.get("status")) ?? "";
+  const asked = fragment.has("q") ? { q: fragment.get("q")!, status: ofStatus } : null;
+  const [text, setText] = useState(asked?.q ?? "");
+  const [status, setStatus] = useState<Status | "">(ofStatus);
   const query = useInfiniteQuery({
     queryKey: ["job", j.job_id, "rows", asked],
     enabled: asked !== null,
@@ -387,7 +391,7 @@ function Search({ job: j }: { job: Job }) {
     e.preventDefault();
     const next = { q: text.trim(), status };
     if (next.q === asked?.q && next.status === asked.status) void query.refetch();
-    else setAsked(next);
+    else show(next);
   }
   const rows = query.data?.pages.flatMap((p) => p.rows) ?? [];
   return (
@@ -465,7 +469,7 @@ function Callback({ job: j }: { job: Job }) {
         {(c) => (
           <>
             <Text size="sm" my="xs" role="status">
-              {isOver(j.status) ? <Badge tone={c.status === "delivered" ? "good" : c.status === "pending" ? "busy" : "bad"}>{c.status}</Badge> : "Will be sent when the job finishes."}
+              {isOver(j.status) ? <CallbackBadge callback={c} /> : "Will be sent when the job finishes."}
               {c.next_attempt_at && c.status === "pending" && isOver(j.status) && (
                 <>
                   {" "}
@@ -478,6 +482,17 @@ function Callback({ job: j }: { job: Job }) {
         )}
       </Loaded>
     </Panel>
+  );
+}
+
+/** CallbackBadge says where the delivery stands; one that was refused so far is red, with the receiver's last answer. */
+function CallbackBadge({ callback: c }: { callback: Schemas["Callback"] }) {
+  const last = c.attempts.at(-1);
+  if (c.status !== "pending" || !last) return <Badge tone={c.status === "delivered" ? "good" : c.status === "pending" ? "busy" : "bad"}>{c.status}</Badge>;
+  return (
+    <>
+      <Badge tone="bad">failing</Badge> {counted(c.attempts.length, "attempt")}; the last answer: {last.error ?? last.status}
+    </>
   );
 }
 

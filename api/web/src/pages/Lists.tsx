@@ -1,11 +1,10 @@
 import { Accordion, Button, Group, NumberInput, Select, Stack, Switch, Table, Text, TextInput } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState, type DragEvent } from "react";
-import type { JobStatus } from "../api/client";
 import { credits, jobsPage, recentJobs, session } from "../api/queries";
 import { bytes, duration, number } from "../format";
 import { Busy, Empty, Icon, Loaded, Page, Panel, To, Trouble, Warning } from "../parts";
-import { JobTable } from "../parts/JobTable";
+import { JobTable, Pager, StateFilter, useJobsSearch } from "../parts/JobTable";
 import { beginning, columnPart, count, delimiterPart, isWorkbook, preview, workbooks, type Preview } from "../upload/preview";
 import { choose, start, useChosen, type Options } from "../upload/uploads";
 
@@ -282,24 +281,11 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
   );
 }
 
-const filters: { value: JobStatus | ""; label: string }[] = [
-  { value: "", label: "All states" },
-  { value: "ready", label: "Ready" },
-  { value: "running", label: "Running" },
-  { value: "paused", label: "Paused" },
-  { value: "completed", label: "Completed" },
-  { value: "cancelled", label: "Cancelled" },
-  { value: "failed", label: "Failed" },
-  { value: "expired", label: "Expired" },
-];
-
 function Jobs() {
-  const [status, setStatus] = useState<JobStatus | "">("");
-  const [cursors, setCursors] = useState<string[]>([""]);
-  const cursor = cursors.at(-1)!;
-  const first = status === "" && cursor === "";
+  const [{ status, cursor }, show] = useJobsSearch();
+  const first = !status && !cursor;
   const recent = useQuery({ ...recentJobs, enabled: first });
-  const page = useQuery({ ...jobsPage(status, cursor), enabled: !first });
+  const page = useQuery({ ...jobsPage(status ?? "", cursor ?? ""), enabled: !first });
   // News of events replace the first page, but say nothing of what comes after it.
   const follow = useQuery({ ...jobsPage("", ""), enabled: first });
   const query = first ? recent : page;
@@ -307,20 +293,7 @@ function Jobs() {
   return (
     <Panel
       title="Your jobs"
-      actions={
-        <Select
-          size="xs"
-          aria-label="Filter by status"
-          data={filters}
-          value={status}
-          onChange={(v) => {
-            setStatus((v ?? "") as JobStatus | "");
-            setCursors([""]);
-          }}
-          allowDeselect={false}
-          w="10rem"
-        />
-      }
+      actions={<StateFilter status={status} change={(status) => show({ status })} />}
     >
       <Loaded query={query} what="your jobs">
         {({ jobs }) =>
@@ -337,16 +310,7 @@ function Jobs() {
           )
         }
       </Loaded>
-      {(cursors.length > 1 || next) && (
-        <Group justify="flex-end" mt="sm">
-          <Button size="compact-sm" variant="default" disabled={cursors.length === 1} onClick={() => setCursors((c) => c.slice(0, -1))}>
-            Newer
-          </Button>
-          <Button size="compact-sm" variant="default" disabled={!next} onClick={() => next && setCursors((c) => [...c, next])}>
-            Older
-          </Button>
-        </Group>
-      )}
+      <Pager cursor={cursor} next={next} go={(cursor) => show({ status, cursor })} />
     </Panel>
   );
 }

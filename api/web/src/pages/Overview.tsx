@@ -1,12 +1,12 @@
 import { Button, SegmentedControl, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { lazy, Suspense, useState } from "react";
+import { Fragment, lazy, Suspense, useState } from "react";
 import type { Schemas } from "../api/client";
 import { credits, isOver, recentJobs, usage } from "../api/queries";
 import { counted, day, duration, number, share } from "../format";
-import { Busy, Empty, Icon, Loaded, Page, Panel, Rows, Stat, Stats, To, Warning, type Column } from "../parts";
-import { JobTable } from "../parts/JobTable";
+import { Busy, Cut, Empty, Icon, Loaded, Page, Panel, Rows, Stat, Stats, To, Warning, type Column } from "../parts";
+import { callbackFails, JobTable, titleOf } from "../parts/JobTable";
 import { statuses } from "../verdict";
 
 const DayBars = lazy(() => import("../charts/DayBars"));
@@ -45,6 +45,7 @@ export function Overview() {
   const balance = useQuery(credits);
   const jobs = useQuery(recentJobs);
   const running = jobs.data?.jobs.filter((j) => !isOver(j.status)) ?? [];
+  const failing = jobs.data?.jobs.filter(callbackFails) ?? [];
   const lasts = balance.data && week.data ? lasting(balance.data.balance, week.data.days) : null;
   const low = balance.data !== undefined && (balance.data.balance < 100 || (lasts !== null && lasts < 7));
   const all = days.data ? sum(days.data.days) : null;
@@ -68,6 +69,20 @@ export function Overview() {
             ? `At your 7-day average, about ${lengthOf(lasts)} left.`
             : "Requests that need more credits than you have are rejected."}{" "}
           Contact your administrator to add credits.
+        </Warning>
+      )}
+      {failing.length > 0 && (
+        <Warning title={failing.length === 1 ? "The callback of a job is failing" : `The callbacks of ${number(failing.length)} jobs are failing`}>
+          The receiver has not accepted them yet. See its answers:{" "}
+          {failing.slice(0, 5).map((j, i) => (
+            <Fragment key={j.job_id}>
+              {i > 0 && ", "}
+              <To to="/lists/$jobId" params={{ jobId: j.job_id }}>
+                <Cut text={titleOf(j)} />
+              </To>
+            </Fragment>
+          ))}
+          .
         </Warning>
       )}
       <div className="panel">

@@ -4,7 +4,7 @@ import { useState, type FormEvent, type ReactNode } from "react";
 import type { Schemas } from "../api/client";
 import { probes, providers, traces, type TraceQuery } from "../api/queries";
 import { number } from "../format";
-import { Badge, Empty, Icon, Loaded, Moment, More, Name, Note, Page, Panel, Rows, StatusBadge, toneOf, type Column } from "../parts";
+import { Badge, Cut, Empty, Icon, Loaded, Moment, More, Name, Note, Page, Panel, Rows, StatusBadge, toneOf, type Column } from "../parts";
 
 /** Probes leads from verdicts back to replies and rules. */
 export function Probes() {
@@ -191,7 +191,7 @@ type Probe = Schemas["Probe"];
 const singleColumns: Column<Probe>[] = [
   { title: "Verdict", of: (p) => <Verdict badge={<StatusBadge status={p.status} />} reason={p.reason} /> },
   { title: "At", of: (p) => <Moment at={p.at} /> },
-  { title: "Account", kind: "name", of: (p) => <Name text={p.user} /> },
+  { title: "Account", kind: "name", of: (p) => <Cut text={p.user} /> },
   { title: "Domain", kind: "name", of: (p) => <Domain probe={p} /> },
   { title: "Reply", kind: "text", of: (p) => <SingleReply probe={p} /> },
   { title: "Rule", of: (p) => <span className="mono">{p.rule ? <Name text={p.rule} /> : "—"}</span> },

@@ -4,10 +4,10 @@ import { useNavigate } from "@tanstack/react-router";
 import { useState, type FormEvent } from "react";
 import { api, take, type Key, type Schemas } from "../api/client";
 import { keys, session, signing } from "../api/queries";
-import { Ask, Badge, Code, Empty, Icon, Loaded, Moment, Note, Page, Panel, Rows, To, Trouble, Warning, type Column } from "../parts";
+import { Ask, Badge, Cut, Code, Empty, Icon, Loaded, Moment, Note, Page, Panel, Rows, To, Trouble, Warning, type Column } from "../parts";
 
 const columns: Column<Key>[] = [
-  { title: "Name", kind: "name", of: (k) => <b>{k.name}</b> },
+  { title: "Name", kind: "name", of: (k) => <b><Cut text={k.name} /></b> },
   { title: "Key", of: (k) => <span className="mono word">{k.test ? "prb_test_" : "prb_live_"}…{k.last4}</span> },
   { title: "Kind", of: (k) => (k.test ? <Badge tone="none">test</Badge> : <Badge tone="good">live</Badge>) },
   { title: "Access", of: (k) => <Opens apiKey={k} /> },

@@ -3,6 +3,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState, type FormEvent } from "react";
 import { ApiError, api, take, type Visit } from "../api/client";
 import { adopt, session } from "../api/queries";
+import { tell } from "../api/tabs";
 import { forgetUser } from "../forget";
 import { Trouble } from "../parts";
 import { Logo } from "../parts/Shell";
@@ -30,6 +31,7 @@ export function SignIn({ was }: { was: Visit | null }) {
       if (was && was.user.id !== visit.user.id) forgetUser();
       else void client.invalidateQueries({ predicate: (q) => q.queryKey[0] !== "session" });
       client.setQueryData(session.queryKey, visit);
+      tell(visit.user.id);
     } catch (e) {
       setCode("");
       if (e instanceof ApiError && e.challenge === "TOTP") {

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { api, take, type Schemas } from "../api/client";
 import { erasures, suppressions } from "../api/queries";
 import { counted, exactly } from "../format";
-import { Ask, Empty, Loaded, Moment, Name, Page, Panel, Rows, Trouble } from "../parts";
+import { Ask, Cut, Empty, Loaded, Moment, Name, Page, Panel, Rows, Trouble } from "../parts";
 
 type Wish = Schemas["Suppression"];
 
@@ -74,7 +74,7 @@ export function Suppressions() {
                 rows={list}
                 keyOf={(s) => s.kind + s.name}
                 columns={[
-                  { title: "Name", kind: "name", of: (s) => <b><Name text={s.name} /></b> },
+                  { title: "Name", kind: "name", of: (s) => <b><Cut text={s.name} /></b> },
                   { title: "What", kind: "name", of: (s) => kinds[s.kind] },
                   { title: "Note", kind: "text", of: (s) => s.note },
                   { title: "Since", of: (s) => <Moment at={s.since} /> },

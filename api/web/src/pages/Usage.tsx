@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 import { api, take, type Schemas } from "../api/client";
 import { credits, usage } from "../api/queries";
 import { day, number } from "../format";
-import { Badge, Empty, Icon, Loaded, Moment, More, Page, Panel, Rows, Stat, Stats, To, type Column } from "../parts";
+import { Badge, Cut, Empty, Icon, Loaded, Moment, More, Page, Panel, Rows, Stat, Stats, To, type Column } from "../parts";
 
 /** UsagePage is where credits went. */
 export function UsagePage() {
@@ -147,7 +147,7 @@ export function keyName(k: Pick<Schemas["UsageOfKey"], "key_id" | "name" | "last
 }
 
 const keyColumns: Column<Schemas["UsageOfKey"]>[] = [
-  { title: "Key", kind: "name", of: keyName },
+  { title: "Key", kind: "name", of: (k) => <Cut text={keyName(k)} /> },
   { title: "Day (UTC)", kind: "word", of: (k) => day(k.date) },
   { title: "Single checks", kind: "number", of: (k) => number(k.singles) },
   { title: "Job rows", kind: "number", of: (k) => number(Object.values(k.counts).reduce((a, b) => a + b, 0)) },

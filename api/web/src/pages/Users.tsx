@@ -4,7 +4,7 @@ import { useState, type FormEvent, type ReactNode } from "react";
 import { api, take, type Schemas } from "../api/client";
 import { session, users } from "../api/queries";
 import { number } from "../format";
-import { Badge, Code, Empty, Icon, Loaded, Moment, Name, Note, Page, Panel, Rows, Trouble, Warning, type Column } from "../parts";
+import { Badge, Cut, Code, Empty, Icon, Loaded, Moment, Note, Page, Panel, Rows, Trouble, Warning, type Column } from "../parts";
 
 type User = Schemas["User"];
 
@@ -58,7 +58,7 @@ function Account({ user: u }: { user: User }) {
   return (
     <>
       <b>
-        <Name text={u.email} />
+        <Cut text={u.email} />
       </b>
       {me && <Note>you</Note>}
     </>

@@ -4,6 +4,8 @@ import { useState, type FormEvent } from "react";
 import { api, take, type Result } from "../api/client";
 import { reasons } from "../api/queries";
 import { Code, Empty, Facts, Icon, Moment, Name, Page, Panel, StatusBadge, toneOf, Trouble, Busy, Badge } from "../parts";
+import { useFragment } from "../search";
+import { keepVerified, readVerified } from "../verified";
 import { checks, curl, meaning, notLookedUp, scoreText, type Check } from "../verdict";
 
 const ages = [
@@ -12,23 +14,26 @@ const ages = [
   { value: "0", label: "No, check again now" },
 ];
 
-// What was verified stays while one looks at other pages; it is gone with the tab.
-let last: { result: Result; smtp: boolean; age: string } | null = null;
-
 export function Verify() {
   const client = useQueryClient();
-  const [email, setEmail] = useState(last?.result.email ?? "");
+  const [fragment, show] = useFragment();
+  const [last, setLast] = useState(readVerified);
+  const [email, setEmail] = useState(fragment.get("email") ?? last?.result.email ?? "");
   const [smtp, setSmtp] = useState(true);
   const [age, setAge] = useState("604800");
   const ask = useMutation({
     mutationFn: (address: string) =>
       take(api.POST("/v1/verify/single", { body: { email: address, check_smtp: smtp, timeout: 20, max_age: Number(age), details: true } })),
     onSuccess: (result) => {
-      last = { result, smtp, age };
+      const verified = { result, smtp, age };
+      keepVerified(verified);
+      setLast(verified);
+      show({ email: result.email });
       void client.invalidateQueries({ queryKey: ["credits"] });
     },
   });
-  const shown = ask.data ? { result: ask.data, smtp, age } : ask.isIdle ? last : null;
+  const asked = fragment.get("email");
+  const shown = ask.error || (asked && last?.result.email !== asked) ? null : last;
 
   function submit(event: FormEvent) {
     event.preventDefault();

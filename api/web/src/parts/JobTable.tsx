@@ -1,10 +1,11 @@
-import { Progress } from "@mantine/core";
-import { Link } from "@tanstack/react-router";
-import type { Job } from "../api/client";
+import { Button, Group, Progress, Select } from "@mantine/core";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import type { Job, JobStatus } from "../api/client";
 import { useReached } from "../api/reach";
 import { counted, decimal, duration, number, share } from "../format";
+import { jobStates, type JobsSearch } from "../search";
 import { statuses } from "../verdict";
-import { JobBadge, Moment, Name, Note, Rows, type Column } from "./index";
+import { Badge, Cut, JobBadge, Moment, Note, Rows, type Column } from "./index";
 
 export const titleOf = (j: Job) => j.name || j.filename || j.job_id;
 
@@ -71,8 +72,8 @@ function Going({ job: j }: { job: Job }) {
 export function JobTable<J extends Job>({ jobs, owner, link = true }: { jobs: J[]; owner?: (j: J) => string; link?: boolean }) {
   const columns: Column<J>[] = [
     { title: "Job", kind: "name", of: (j) => <Title job={j} link={link} /> },
-    ...(owner ? [{ title: "Account", kind: "name" as const, of: (j: J) => <Name text={owner(j)} /> }] : []),
-    { title: "State", of: (j) => <JobBadge job={j} /> },
+    ...(owner ? [{ title: "Account", kind: "name" as const, of: (j: J) => <Cut text={owner(j)} /> }] : []),
+    { title: "State", of: (j) => <State job={j} /> },
     { title: "Rows", kind: "number", of: (j) => number(j.total_rows) },
     { title: "Progress", kind: owner ? "text" : "wide", of: (j) => <div className="going"><Going job={j} /></div> },
     { title: "Uploaded", of: (j) => <Moment at={j.created_at} /> },
@@ -86,12 +87,67 @@ function Title({ job: j, link }: { job: Job; link: boolean }) {
     <>
       {link ? (
         <Link to="/lists/$jobId" params={{ jobId: j.job_id }} className="row-link">
-          {titleOf(j)}
+          <Cut text={titleOf(j)} />
         </Link>
       ) : (
-        <b>{titleOf(j)}</b>
+        <b>
+          <Cut text={titleOf(j)} />
+        </b>
       )}
-      {j.name && j.filename && j.name !== j.filename && <Note>{j.filename}</Note>}
+      {j.name && j.filename && j.name !== j.filename && (
+        <Note>
+          <Cut text={j.filename} />
+        </Note>
+      )}
     </>
+  );
+}
+
+/** callbackFails tells whether a job's callback was refused so far, or for good. */
+export const callbackFails = (j: Job) => j.callback_status === "failed" || (j.callback_status === "pending" && j.callback_attempts > 0);
+
+function State({ job: j }: { job: Job }) {
+  return (
+    <>
+      <JobBadge job={j} />{" "}
+      {callbackFails(j) && <Badge tone="bad">{j.callback_status === "failed" ? "callback failed" : "callback failing"}</Badge>}
+    </>
+  );
+}
+
+/** useJobsSearch is the part of a table of jobs that the address names, and how another is shown. */
+export function useJobsSearch(): [JobsSearch, (next: JobsSearch) => void] {
+  const search: JobsSearch = useSearch({ strict: false });
+  const navigate = useNavigate();
+  return [search, (next) => void navigate({ to: ".", search: () => next, resetScroll: false })];
+}
+
+/** StateFilter chooses the state of the jobs that are shown. */
+export function StateFilter({ status, change }: { status: JobStatus | undefined; change: (status: JobStatus | undefined) => void }) {
+  return (
+    <Select
+      size="xs"
+      aria-label="Filter by status"
+      data={[{ value: "", label: "All states" }, ...jobStates.map((s) => ({ value: s, label: s.charAt(0).toUpperCase() + s.slice(1) }))]}
+      value={status ?? ""}
+      onChange={(v) => change((v || undefined) as JobStatus | undefined)}
+      allowDeselect={false}
+      w="10rem"
+    />
+  );
+}
+
+/** Pager goes to older jobs, and back to the newest; one page back is the browser's Back. */
+export function Pager({ cursor, next, go }: { cursor: string | undefined; next: string | null | undefined; go: (cursor: string | undefined) => void }) {
+  if (!cursor && !next) return null;
+  return (
+    <Group justify="flex-end" mt="sm">
+      <Button size="compact-sm" variant="default" disabled={!cursor} onClick={() => go(undefined)}>
+        Newest
+      </Button>
+      <Button size="compact-sm" variant="default" disabled={!next} onClick={() => next && go(next)}>
+        Older
+      </Button>
+    </Group>
   );
 }

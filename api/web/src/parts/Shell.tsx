@@ -6,6 +6,7 @@ import { useEffect, type ReactNode } from "react";
 import { api, leave, take, type Visit } from "../api/client";
 import { follow, useLiveness } from "../api/events";
 import { credits } from "../api/queries";
+import { useAnnounced } from "../api/news";
 import { useReached } from "../api/reach";
 import { preloadPages } from "../later";
 import { number } from "../format";
@@ -102,6 +103,7 @@ export function Shell({ visit, page }: { visit: Visit; page: ReactNode }) {
       <AppShell.Main id="content">
         <div style={{ maxWidth: "86rem", margin: "0 auto" }}>
           <Offline />
+          <Announced />
           {page}
         </div>
         <UploadPanel />
@@ -116,6 +118,15 @@ function Offline() {
   return (
     <div style={{ marginBottom: "var(--mantine-spacing-lg)" }} role="alert">
       <Warning title="No connection to the server">What you see may be out of date. Trying again every few seconds…</Warning>
+    </div>
+  );
+}
+
+/** Announced says aloud what happened meanwhile, such as the end of a job. */
+function Announced() {
+  return (
+    <div className="unseen" role="status" aria-label="News">
+      {useAnnounced()}
     </div>
   );
 }

@@ -9,12 +9,21 @@ import { Icon, type IconName } from "./Icon";
 export { Icon };
 export { Facts, Rows, type Column } from "./Rows";
 
-/** Page is the frame of every page: its title in the tab, its heading under the keyboard's focus when it opens. */
-export function Page({ title, note, actions, children }: { title: string; note?: ReactNode; actions?: ReactNode; children: ReactNode }) {
+interface PageProps {
+  title: string;
+  tab?: string;
+  note?: ReactNode;
+  actions?: ReactNode;
+  children: ReactNode;
+}
+
+/** Page is the frame of every page: its title in the browser's tab, unless that says more, and its heading under the keyboard's
+ * focus when it opens. */
+export function Page({ title, tab = title, note, actions, children }: PageProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    document.title = `${title} · Probity`;
-  }, [title]);
+    document.title = `${tab} · Probity`;
+  }, [tab]);
   useEffect(() => heading.current?.focus({ preventScroll: true }), []);
   return (
     <Stack gap="lg">
@@ -187,6 +196,15 @@ export function Name({ text }: { text: string }) {
       {part}
     </Fragment>
   ));
+}
+
+/** Cut is a text that people chose, which may be long: on one line, whole when pointed at. */
+export function Cut({ text }: { text: string }) {
+  return (
+    <span className="cut" title={text}>
+      {text}
+    </span>
+  );
 }
 
 /** Note is a second line, smaller than what it belongs to. */

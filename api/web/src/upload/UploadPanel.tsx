@@ -7,7 +7,7 @@ import { words, worthAgain } from "../api/client";
 import { recentJobs } from "../api/queries";
 import { bytes, duration } from "../format";
 import { Icon, To } from "../parts";
-import { abort, again, chooseAgain, dismiss, recover, refusedColumn, resend, settle, useUploads, verifyAnyway, type Upload } from "./uploads";
+import { abort, again, chooseAgain, dismiss, isUnderWay, recover, refusedColumn, resend, settle, useUploads, verifyAnyway, type Upload } from "./uploads";
 
 /** UploadPanel shows uploads on every page. */
 export function UploadPanel() {
@@ -25,9 +25,15 @@ export function UploadPanel() {
     if (left && jobs) settle(jobs);
   }, [left, jobs]);
   if (uploads.length === 0) return null;
+  const settled = uploads.filter((u) => !isUnderWay(u));
   return (
     <section className="panel uploads" aria-label="Uploads">
       <Stack gap="md">
+        {settled.length > 1 && (
+          <Button size="compact-xs" variant="default" style={{ alignSelf: "flex-end" }} onClick={() => settled.forEach((u) => dismiss(u.id))}>
+            Dismiss all that ended
+          </Button>
+        )}
         {uploads.map((u) => (
           <One key={u.id} upload={u} accepted={accepted} />
         ))}
@@ -36,9 +42,17 @@ export function UploadPanel() {
   );
 }
 
+/** shownFor is how many milliseconds the note of an accepted list stays. */
+const shownFor = 30_000;
+
 function One({ upload: u, accepted }: { upload: Upload; accepted: (job: Job) => void }) {
   const percent = u.size > 0 ? (u.sent / u.size) * 100 : 0;
-  const underWay = u.state === "sending" || u.state === "checking";
+  const underWay = isUnderWay(u);
+  useEffect(() => {
+    if (u.state !== "done") return;
+    const timer = setTimeout(() => dismiss(u.id), shownFor);
+    return () => clearTimeout(timer);
+  }, [u.id, u.state]);
   return (
     <div>
       <Group justify="space-between" wrap="nowrap" mb={6}>

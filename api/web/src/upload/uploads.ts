@@ -229,7 +229,7 @@ export function dismiss(id: string) {
   publish();
 }
 
-function isUnderWay(u: Upload) {
+export function isUnderWay(u: Upload) {
   return u.state === "sending" || u.state === "checking";
 }
 

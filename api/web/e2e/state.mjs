@@ -1,0 +1,187 @@
+// What stands in the address of a page, what other tabs are told, and what long names and failed callbacks look like. Each step
+// needs no other part before it.
+import assert from "node:assert/strict";
+import { signIn } from "./browser.mjs";
+import { overflow, settled } from "./look.mjs";
+import { asSession, heading, nav, signOut } from "./steps.mjs";
+
+const csv = (name, text) => ({ name, mimeType: "text/csv", buffer: Buffer.from(text) });
+const long = `${"x".repeat(190)}.csv`;
+
+/** upload uploads a list as the page's session does, and returns its job. */
+const upload = (page, name, text) =>
+  page.evaluate(
+    async ({ name, text }) => {
+      const { csrf_token } = await (await fetch("/v1/dash/session")).json();
+      const form = new FormData();
+      form.set("file", new File([text], name));
+      const r = await fetch("/v1/verify/bulk", { method: "POST", headers: { "X-CSRF-Token": csrf_token }, body: form });
+      return { status: r.status, ...(await r.json()) };
+    },
+    { name, text },
+  );
+
+/** member makes an account, and returns how it signs in. */
+async function member(page, email) {
+  const made = await asSession(page, "POST", "/v1/admin/users", { email, credits: 1000 });
+  assert.equal(made.status, 201, JSON.stringify(made.body));
+  return { email, password: made.body.password };
+}
+
+/** state adds its steps. */
+export function state(step) {
+  step("accounts are there for two people at one browser", async (t) => {
+    const { page, base, email, password } = t;
+    await signIn(page, base, email, password);
+    t.erin = await member(page, "erin@customer.example");
+    t.fred = await member(page, `fred.${"y".repeat(50)}@customer.example`);
+    await signOut(page);
+    await signIn(page, base, t.erin.email, t.erin.password);
+  });
+
+  step("Back, a reload and a link lead to the page that was shown", async (t) => {
+    const { page, base } = t;
+    t.named = await upload(page, long, "email\nann@state.example\n");
+    assert.equal(t.named.status, "queued", JSON.stringify(t.named));
+    await nav(page, "Jobs");
+    const filter = page.getByRole("combobox", { name: "Filter by status" });
+    for (const name of ["Finalizing", "Failed"]) {
+      await filter.click();
+      await page.getByRole("option", { name, exact: true }).click();
+      await page.getByText(`No ${name.toLowerCase()} jobs`).waitFor();
+    }
+    assert.match(page.url(), /status=failed/);
+    await page.reload();
+    await page.getByText("No failed jobs").waitFor();
+    await page.goBack();
+    await page.getByText("No finalizing jobs").waitFor();
+    await page.goto(`${base}/app/lists?status=nonsense&cursor=`);
+    await page.getByRole("link", { name: long }).waitFor();
+  });
+
+  step("a search for rows stands in the address, where no server sees it", async ({ page, base, named }) => {
+    await page.goto(`${base}/app/lists/${named.job_id}`);
+    await page.getByText("Search results").waitFor();
+    await page.getByLabel("Search by e-mail or domain").fill("ann@state");
+    await page.getByRole("button", { name: "Search" }).click();
+    const found = page.getByRole("region", { name: "Rows found" });
+    await found.getByText("ann@").waitFor();
+    assert.equal(new URL(page.url()).search, "");
+    await page.reload();
+    await found.getByText("ann@").waitFor();
+    assert.equal(await page.getByLabel("Search by e-mail or domain").inputValue(), "ann@state");
+  });
+
+  step("a verdict that was paid for outlives a reload, and ends with its user", async ({ page, base, erin, fred }) => {
+    await nav(page, "Verify an address");
+    await page.getByLabel("E-mail address").fill("not an address");
+    await page.getByRole("button", { name: "Verify", exact: true }).click();
+    const verdict = page.getByRole("region", { name: "Verdict" });
+    await verdict.getByText("INVALID", { exact: true }).waitFor();
+    assert.equal(new URL(page.url()).search, "");
+    let asked = 0;
+    await page.route("**/v1/verify/single", (route) => {
+      asked++;
+      return route.continue();
+    });
+    await page.reload();
+    await verdict.getByText("INVALID", { exact: true }).waitFor();
+    await nav(page, "Overview");
+    await page.goBack();
+    await verdict.getByText("INVALID", { exact: true }).waitFor();
+    assert.equal(asked, 0, "nothing was asked, or charged, again");
+    await signOut(page);
+    await signIn(page, base, fred.email, fred.password);
+    await nav(page, "Verify an address");
+    await page.getByText("Enter an address above").waitFor();
+    await signOut(page);
+    await signIn(page, base, erin.email, erin.password);
+  });
+
+  step("who signs out in one tab is signed out in all, and the next user finds nothing", async ({ page, base, fred, erin, named }) => {
+    const other = await page.context().newPage();
+    await other.goto(`${base}/app/lists/${named.job_id}`);
+    await other.getByRole("heading", { level: 1, name: long }).waitFor();
+    await signOut(page);
+    await heading(other, "Sign in");
+    assert.equal(await other.getByText(long).count(), 0);
+    await signIn(page, base, fred.email, fred.password);
+    await heading(other, "Job");
+    await other.getByText("Job not found").waitFor();
+    assert.equal(await other.getByText(long).count(), 0);
+    await other.close();
+    await signOut(page);
+    await signIn(page, base, erin.email, erin.password);
+  });
+
+  step("long names are cut, and no page is wider than its window", async ({ page, base, named, email, password }) => {
+    const made = await asSession(page, "POST", "/v1/dash/keys", { name: "k".repeat(100) });
+    assert.equal(made.status, 201, JSON.stringify(made.body));
+    const fits = async (place) => {
+      await page.goto(`${base}/app/${place}`);
+      await page.locator("h1").waitFor();
+      for (const width of [390, 1280]) {
+        await page.setViewportSize({ width, height: 800 });
+        await settled(page);
+        assert.equal(await overflow(page), 0, `${place} at ${width}`);
+        for (const region of await page.locator(".rows").all()) {
+          assert.ok(await region.evaluate((r) => r.scrollWidth <= r.clientWidth + 1), `a table of ${place} fits at ${width}`);
+        }
+      }
+    };
+    for (const place of ["", "lists", `lists/${named.job_id}`, "settings/keys", "settings/usage"]) await fits(place);
+    await page.goto(`${base}/app/lists`);
+    await page.getByTitle(long).first().waitFor();
+    await signOut(page);
+    await signIn(page, base, email, password);
+    for (const place of ["operator/jobs", "operator/users"]) await fits(place);
+    await signOut(page);
+  });
+
+  step("callbacks that fail are told of where one looks first", async ({ page, base, erin }) => {
+    await signIn(page, base, erin.email, erin.password);
+    const real = (await asSession(page, "GET", "/v1/verify/bulk")).body.jobs[0];
+    const job = { ...real, name: "Spring", status: "completed", callback_url: "https://receiver.example/hook", callback_status: "pending", callback_attempts: 5 };
+    const attempts = Array.from({ length: 5 }, (_, i) => ({ number: i + 1, at: job.created_at, status: 500, error: null, duration_ms: 3, bytes: 100, link: false }));
+    await page.route("**/v1/dash/events", (route) => route.abort());
+    await page.route("**/v1/verify/bulk?*", (route) => route.fulfill({ json: { jobs: [job], next_cursor: null } }));
+    await page.route(`**/v1/verify/bulk/${job.job_id}`, (route) => route.fulfill({ json: job }));
+    await page.route(`**/v1/verify/bulk/${job.job_id}/callback`, (route) =>
+      route.fulfill({ json: { callback_url: job.callback_url, status: "pending", attempts, next_attempt_at: job.created_at } }),
+    );
+    await page.goto(`${base}/app`);
+    await page.getByText("The callback of a job is failing").waitFor();
+    await page.getByText("callback failing", { exact: true }).waitFor();
+    await page.getByRole("alert").getByRole("link", { name: "Spring" }).click();
+    await page.getByText("5 attempts; the last answer: 500").waitFor();
+    await page.unrouteAll();
+  });
+
+  step("what waits says when it will be done, and the tab how far it is", async ({ page, base }) => {
+    const real = (await asSession(page, "GET", "/v1/verify/bulk")).body.jobs[0];
+    const route = { provider: "google", waiting: 3219, eta_seconds: 8760 };
+    const job = { ...real, name: "Slow", job_id: "1".repeat(32), status: "running", finished_at: null, total_rows: 5000, processed: 2150, percent: 43, slow_routes: [route] };
+    await page.route(`**/v1/verify/bulk/${job.job_id}`, (r) => r.fulfill({ json: job }));
+    await page.goto(`${base}/app/lists/${job.job_id}`);
+    await page.getByText("(rate limited; done in about 2 h 26 min)").waitFor();
+    assert.equal(await page.title(), "43 %, Slow · Probity");
+    await page.unrouteAll();
+  });
+
+  step("many uploads stay in their corner, and their notes go", async ({ page, base }) => {
+    await page.goto(`${base}/app/lists`);
+    await page.route("**/v1/verify/bulk", (route) => (route.request().method() === "POST" ? route.fulfill({ status: 422, json: { detail: "file: there are no rows" } }) : route.continue()));
+    for (let i = 0; i < 11; i++) {
+      await page.locator("input[type=file]").first().setInputFiles(csv(`many${i}.csv`, "email\nann@many.example\n"));
+      await page.getByRole("button", { name: "Upload and verify" }).click();
+      await page.getByRole("region", { name: "Uploads" }).getByText(`many${i}.csv`).waitFor();
+    }
+    const panel = page.getByRole("region", { name: "Uploads" });
+    const box = await panel.boundingBox();
+    assert.ok(box.y > 100, `the panel begins at ${box.y}, below the account's menu`);
+    await panel.getByRole("button", { name: "Dismiss all that ended" }).click();
+    await panel.waitFor({ state: "detached" });
+    await page.unrouteAll();
+    await signOut(page);
+  });
+}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 )
@@ -15,8 +16,9 @@ import (
 // maxAssigned is the most names that one assignment may have.
 const maxAssigned = 3
 
-// TestOneStatementALine requires that the condition of an if or switch has no statement before it that does work: only a declaration of
-// its own names, and `err = f(); err != nil`. It requires that no assignment has more than maxAssigned names.
+// TestOneStatementALine requires that the condition of an if or switch has no statement before it that does work: only a
+// declaration of its own names, and `err = f(); err != nil`. It requires that no assignment has more than maxAssigned names,
+// and that a receiver, outside of tests, begins with the initial of a word of its type.
 func TestOneStatementALine(t *testing.T) {
 	require.NoError(t, filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -36,6 +38,15 @@ func TestOneStatementALine(t *testing.T) {
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			if what := crammed(n); what != "" {
 				t.Errorf("%s: %s", files.Position(n.Pos()), what)
+			}
+			if f, ok := n.(*ast.FuncDecl); ok && f.Recv != nil && !strings.HasSuffix(file, "_test.go") {
+				of := receiverType(f)
+				for _, receiver := range f.Recv.List[0].Names {
+					if receiver.Name != "_" && !strings.Contains(initials(of), receiver.Name[:1]) {
+						t.Errorf("%s: receiver %s of %s: begin with an initial of the type",
+							files.Position(n.Pos()), receiver.Name, of)
+					}
+				}
 			}
 			return true
 		})
@@ -85,4 +96,15 @@ func checksError(init ast.Stmt, condition ast.Expr) bool {
 func isNamed(e ast.Expr, name string) bool {
 	i, ok := e.(*ast.Ident)
 	return ok && i.Name == name
+}
+
+// initials returns the first letters of the words of a name, in lower case.
+func initials(name string) string {
+	letters := strings.ToLower(name[:1])
+	for _, r := range name[1:] {
+		if unicode.IsUpper(r) {
+			letters += string(unicode.ToLower(r))
+		}
+	}
+	return letters
 }

@@ -133,16 +133,24 @@ func (h *packageSize) add(file string, text []byte) error {
 		if !ok || f.Recv == nil {
 			continue
 		}
-		of := f.Recv.List[0].Type
-		if star, ok := of.(*ast.StarExpr); ok {
-			of = star.X
-		}
-		if generic, ok := of.(*ast.IndexExpr); ok {
-			of = generic.X
-		}
-		if name, ok := of.(*ast.Ident); ok {
-			h.methods[name.Name]++
-		}
+		h.methods[receiverType(f)]++
 	}
 	return nil
+}
+
+// receiverType returns the name of the type that a method has.
+func receiverType(method *ast.FuncDecl) string {
+	of := method.Recv.List[0].Type
+	for {
+		switch t := of.(type) {
+		case *ast.StarExpr:
+			of = t.X
+		case *ast.IndexExpr:
+			of = t.X
+		case *ast.IndexListExpr:
+			of = t.X
+		default:
+			return of.(*ast.Ident).Name
+		}
+	}
 }

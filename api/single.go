@@ -61,8 +61,8 @@ func readOptions(d *httpd.Document, timeout, longest int64) (q verifyOptions, er
 }
 
 // digest identifies a request by its meaning, not by its bytes.
-func (q *singleRequest) digest() store.KeyHash {
-	return sha256.Sum256(fmt.Appendf(nil, "%q %t %d %d %t", q.email, q.checkSMTP, q.timeout, q.maxAge, q.details))
+func (s *singleRequest) digest() store.KeyHash {
+	return sha256.Sum256(fmt.Appendf(nil, "%q %t %d %d %t", s.email, s.checkSMTP, s.timeout, s.maxAge, s.details))
 }
 
 // verifySingle serves POST /v1/verify/single: it reserves the price, verifies and settles.

@@ -139,12 +139,12 @@ func defaultFinding(r *Reply) Finding {
 }
 
 // quotedBy reports lines that name our reverse-path, our EHLO name or one of our addresses, as whole words.
-func (a *SenderIdentity) quotedBy(lines []string) bool {
+func (s *SenderIdentity) quotedBy(lines []string) bool {
 	for _, line := range lines {
-		if phrase.Quotes(line, a.MailFrom) || phrase.Quotes(line, a.EHLO) {
+		if phrase.Quotes(line, s.MailFrom) || phrase.Quotes(line, s.EHLO) {
 			return true
 		}
-		for _, source := range a.Sources {
+		for _, source := range s.Sources {
 			if phrase.Quotes(line, source) {
 				return true
 			}

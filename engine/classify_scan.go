@@ -252,40 +252,40 @@ func (s *scanner) run(w *search) *Rule {
 }
 
 // matchAtom fills every slot that an atom ending here may fill.
-func (w *search) matchAtom(a *scanAtom, end int) {
+func (s *search) matchAtom(a *scanAtom, end int) {
 	start := end - len(a.Words)
 	if a.OpenLeft {
-		start = bytes.LastIndexByte(w.text[:start], ' ')
+		start = bytes.LastIndexByte(s.text[:start], ' ')
 	}
 	if a.OpenRight {
-		end += bytes.IndexByte(w.text[end:], ' ') + 1
+		end += bytes.IndexByte(s.text[end:], ' ') + 1
 	}
 	for i := range a.places {
 		p := &a.places[i]
-		if p.rank >= w.rank {
+		if p.rank >= s.rank {
 			return // ranks rise from here
 		}
-		if p.owner != nil && p.owner != w.provider {
+		if p.owner != nil && p.owner != s.provider {
 			continue
 		}
-		if (p.kind == placeInner || p.kind == placeLast) && !w.follows(p, start) {
+		if (p.kind == placeInner || p.kind == placeLast) && !s.follows(p, start) {
 			continue
 		}
 		if p.kind < placeLast {
-			w.ends[p.slot] = int16(end)
-		} else if p.rule.fits(w.reply, w.enhanced) {
-			w.best, w.rank = p.rule, p.rank
+			s.ends[p.slot] = int16(end)
+		} else if p.rule.fits(s.reply, s.enhanced) {
+			s.best, s.rank = p.rule, p.rank
 		}
 	}
 }
 
 // follows reports whether a word that starts here follows the previous slot. Neighbours share a space.
-func (w *search) follows(p *place, start int) bool {
-	before := int(w.ends[p.prev])
+func (s *search) follows(p *place, start int) bool {
+	before := int(s.ends[p.prev])
 	if before == 0 || start < before-1 {
 		return false
 	}
-	return start <= before || p.gap && start <= before+phrase.GapAt(w.text, before)
+	return start <= before || p.gap && start <= before+phrase.GapAt(s.text, before)
 }
 
 func rankOf(r *Rule) uint32 {

@@ -126,9 +126,9 @@ type SenderIdentity struct {
 }
 
 // To is the identity in a reply to the recipient with this local part.
-func (a SenderIdentity) To(local string) SenderIdentity {
-	a.Local = local
-	return a
+func (s SenderIdentity) To(local string) SenderIdentity {
+	s.Local = local
+	return s
 }
 
 func nameOf(names []string, i uint8) string {

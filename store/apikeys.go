@@ -61,7 +61,7 @@ var (
 const MaxLabel = 100
 
 // CreateKey creates a key for the account. Only this call returns the secret.
-func (s *Accounts) CreateKey(account string, n NewKey, by string, now time.Time) (secret string, k APIKey, err error) {
+func (a *Accounts) CreateKey(account string, n NewKey, by string, now time.Time) (secret string, k APIKey, err error) {
 	switch {
 	case n.Name == "" || len(n.Name) > MaxLabel:
 		return "", APIKey{}, ErrBadName
@@ -91,7 +91,7 @@ func (s *Accounts) CreateKey(account string, n NewKey, by string, now time.Time)
 		return setJSON(b, subKey(tableAPIKey, account, k.ID), apiKeyRecord{k, hashSecret(secret)})
 	}
 	event := AuditEvent{At: now, By: by, Action: "key create", Target: k.ID, Note: fmt.Sprintf("%s %s (%s)", account, n.Name, k.describe())}
-	if err := s.commitUser(account, insert, event.write); err != nil {
+	if err := a.commitUser(account, insert, event.write); err != nil {
 		return "", APIKey{}, err
 	}
 	return secret, k, nil
@@ -99,10 +99,10 @@ func (s *Accounts) CreateKey(account string, n NewKey, by string, now time.Time)
 
 // RevokeKey revokes a key: no request that starts after it returns is accepted with it. account may be empty for an admin,
 // who knows only the id; ErrNotFound if there is no such key (of that account).
-func (s *Accounts) RevokeKey(account, id, by string, now time.Time) error {
-	s.mu.RLock()
-	k, ok := s.byID[id]
-	s.mu.RUnlock()
+func (a *Accounts) RevokeKey(account, id, by string, now time.Time) error {
+	a.mu.RLock()
+	k, ok := a.byID[id]
+	a.mu.RUnlock()
 	if !ok || (account != "" && account != k.Account) {
 		return fmt.Errorf("API key %s: %w", id, ErrNotFound)
 	}
@@ -113,25 +113,25 @@ func (s *Accounts) RevokeKey(account, id, by string, now time.Time) error {
 		}
 		return errors.Join(b.Delete(stored, nil), b.Delete(subKey(tableKeyUsed, k.Account, id), nil))
 	}
-	return s.commitUser(k.Account, drop, AuditEvent{At: now, By: by, Action: "key revoke", Target: id, Note: k.Account}.write)
+	return a.commitUser(k.Account, drop, AuditEvent{At: now, By: by, Action: "key revoke", Target: id, Note: k.Account}.write)
 }
 
 // Keys lists the account's keys, or those of all accounts if account is empty.
-func (s *Accounts) Keys(account string) ([]APIKey, error) {
+func (a *Accounts) Keys(account string) ([]APIKey, error) {
 	prefix := []byte{tableAPIKey}
 	if account != "" {
 		prefix = keyPrefix(tableAPIKey, account)
 	}
 	var keys []APIKey
-	err := scan(s.db, prefix, nil, func(k, v []byte) error {
+	err := scan(a.db, prefix, nil, func(k, v []byte) error {
 		account, _ := splitKeyName(k)
 		rec, err := readKeyRecord(v, account)
 		if err != nil {
 			return err
 		}
-		s.mu.RLock()
-		defer s.mu.RUnlock()
-		if k := s.byID[rec.ID]; k != nil && k.used.Load() > 0 {
+		a.mu.RLock()
+		defer a.mu.RUnlock()
+		if k := a.byID[rec.ID]; k != nil && k.used.Load() > 0 {
 			rec.LastUsed = time.Unix(k.used.Load(), 0).UTC()
 		}
 		keys = append(keys, rec.APIKey)
@@ -141,17 +141,17 @@ func (s *Accounts) Keys(account string) ([]APIKey, error) {
 }
 
 // Authenticate returns the identity of a key. It reads only memory, and refuses a wrong checksum before that.
-func (s *Accounts) Authenticate(secret string, now time.Time) (Identity, error) {
+func (a *Accounts) Authenticate(secret string, now time.Time) (Identity, error) {
 	if _, ok := base62.WellFormedKey(secret); !ok {
 		return Identity{}, ErrBadKey
 	}
 	hash := hashSecret(secret)
-	s.mu.RLock()
-	k, u := s.keys[hash], User{}
+	a.mu.RLock()
+	k, u := a.keys[hash], User{}
 	if k != nil {
-		u = s.users[k.Account]
+		u = a.users[k.Account]
 	}
-	s.mu.RUnlock()
+	a.mu.RUnlock()
 	if k == nil || u.Disabled || (!k.Expires.IsZero() && !now.Before(k.Expires)) {
 		return Identity{}, ErrBadKey
 	}
@@ -164,16 +164,16 @@ const lastUsedEvery = 60
 
 // WriteLastUsed stores the last uses that are a minute or more later than the stored ones, in one commit. The process that runs
 // the store calls it about once a minute; it is cheap if no key was used.
-func (s *Accounts) WriteLastUsed() error {
+func (a *Accounts) WriteLastUsed() error {
 	stale := make(map[*cachedKey]int64)
-	s.mu.RLock()
-	for _, k := range s.keys {
+	a.mu.RLock()
+	for _, k := range a.keys {
 		if used := k.used.Load(); used >= k.written.Load()+lastUsedEvery {
 			stale[k] = used
 		}
 	}
-	s.mu.RUnlock()
-	err := s.Commit("", func(b *pebble.Batch) error {
+	a.mu.RUnlock()
+	err := a.Commit("", func(b *pebble.Batch) error {
 		for k, used := range stale {
 			if err := b.Set(subKey(tableKeyUsed, k.Account, k.ID), appendUint64(nil, uint64(used)), nil); err != nil {
 				return err

@@ -96,7 +96,7 @@ func dueKey(c Callback) []byte {
 }
 
 // Callback returns a job's callback, or ErrNoCallback.
-func (s *Jobs) Callback(job string) (Callback, error) { return readCallback(s.db, job) }
+func (j *Jobs) Callback(job string) (Callback, error) { return readCallback(j.db, job) }
 
 // DueCursor is a position in the order of due times; the zero value is its start.
 type DueCursor struct{ key string }
@@ -104,13 +104,13 @@ type DueCursor struct{ key string }
 // DueCallbacks lists the callbacks that are due at now after a cursor, the longest due first, at most limit and MaxPage of them,
 // and the next cursor, which is zero if there are no more. Callbacks that are being attempted are listed too: the caller knows
 // them, and after a crash the attempt is repeated.
-func (s *Jobs) DueCallbacks(now time.Time, from DueCursor, limit int) (due []Callback, next DueCursor, err error) {
+func (j *Jobs) DueCallbacks(now time.Time, from DueCursor, limit int) (due []Callback, next DueCursor, err error) {
 	var start []byte
 	if from.key != "" {
 		start = []byte(from.key + "\x00") // the key after it
 	}
 	var last string
-	err = scan(s.db, []byte{tableCallbackDue}, start, func(k, _ []byte) error {
+	err = scan(j.db, []byte{tableCallbackDue}, start, func(k, _ []byte) error {
 		if len(k) < 9 || time.Unix(0, int64(binary.BigEndian.Uint64(k[1:]))).After(now) {
 			return errStop
 		}
@@ -119,7 +119,7 @@ func (s *Jobs) DueCallbacks(now time.Time, from DueCursor, limit int) (due []Cal
 			return errStop
 		}
 		last = string(k)
-		c, err := readCallback(s.db, string(k[9:]))
+		c, err := readCallback(j.db, string(k[9:]))
 		if errors.Is(err, ErrNoCallback) {
 			return nil // deleted between the two reads
 		}
@@ -131,8 +131,8 @@ func (s *Jobs) DueCallbacks(now time.Time, from DueCursor, limit int) (due []Cal
 
 // RecordAttempt logs an attempt and updates the schedule, in one commit. The attempt's number must be Attempts+1 of the
 // callback before it; a smaller one was recorded already and has no effect.
-func (s *Jobs) RecordAttempt(job string, a Attempt, o Outcome, now time.Time) (Callback, error) {
-	return s.changeCallback(job, func(b *pebble.Batch, c *Callback) error {
+func (j *Jobs) RecordAttempt(job string, a Attempt, o Outcome, now time.Time) (Callback, error) {
+	return j.changeCallback(job, func(b *pebble.Batch, c *Callback) error {
 		if a.Number <= c.Attempts {
 			return nil
 		}
@@ -165,20 +165,20 @@ func (s *Jobs) RecordAttempt(job string, a Attempt, o Outcome, now time.Time) (C
 }
 
 // ResendCallback makes a job's callback due again in any state, with a new round of tries.
-func (s *Jobs) ResendCallback(job string, now time.Time) (Callback, error) {
-	return s.changeCallback(job, func(_ *pebble.Batch, c *Callback) error {
+func (j *Jobs) ResendCallback(job string, now time.Time) (Callback, error) {
+	return j.changeCallback(job, func(_ *pebble.Batch, c *Callback) error {
 		c.State, c.Tries, c.Next = CallbackPending, 0, now.UTC()
 		return nil
 	})
 }
 
 // changeCallback reads a callback, calls change, and writes it, if it has changed, with its new place in the order of due times.
-func (s *Jobs) changeCallback(job string, change func(*pebble.Batch, *Callback) error) (c Callback, err error) {
-	at, err := readCallback(s.db, job)
+func (j *Jobs) changeCallback(job string, change func(*pebble.Batch, *Callback) error) (c Callback, err error) {
+	at, err := readCallback(j.db, job)
 	if err != nil {
 		return c, err
 	}
-	err = s.Commit(at.Account, func(b *pebble.Batch) error {
+	err = j.Commit(at.Account, func(b *pebble.Batch) error {
 		if c, err = readCallback(b, job); err != nil {
 			return err
 		}
@@ -197,8 +197,8 @@ func (s *Jobs) changeCallback(job string, change func(*pebble.Batch, *Callback) 
 }
 
 // CallbackLog lists the logged attempts, oldest first.
-func (s *Jobs) CallbackLog(job string) ([]Attempt, error) {
-	return listJSON[Attempt](s.db, keyPrefix(tableAttempt, job))
+func (j *Jobs) CallbackLog(job string) ([]Attempt, error) {
+	return listJSON[Attempt](j.db, keyPrefix(tableAttempt, job))
 }
 
 // DropCallback is the part of a job's deletion that deletes its callback and the log.

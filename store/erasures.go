@@ -52,7 +52,7 @@ var ErrErasuresFull = fmt.Errorf("%d erasures are not finished and no more can w
 
 // RequestErasure stores a request, with its audit event, which does not name the address. If the address has an open request, it
 // returns that one.
-func (s *Privacy) RequestErasure(folded, by string, now time.Time) (e Erasure, err error) {
+func (p *Privacy) RequestErasure(folded, by string, now time.Time) (e Erasure, err error) {
 	hash := hashSecret(folded)
 	e = Erasure{Hash: hex.EncodeToString(hash[:]), Address: folded, Requested: now.UTC()}
 	e.ID = fmt.Sprintf("%016x%s", now.UnixNano(), newID("")[:8])
@@ -76,32 +76,32 @@ func (s *Privacy) RequestErasure(folded, by string, now time.Time) (e Erasure, e
 		}
 		return errors.Join(b.Set(key(tableOpenErasure, e.Hash), []byte(e.ID), nil), setJSON(b, key(tableErasure, e.ID), e))
 	}
-	err = s.Commit("", insert, AuditEvent{At: now, By: by, Action: "erase", Target: "an address"}.write)
+	err = p.Commit("", insert, AuditEvent{At: now, By: by, Action: "erase", Target: "an address"}.write)
 	return e, err
 }
 
 // SaveErasure stores the progress of an open erasure.
-func (s *Privacy) SaveErasure(e *Erasure) error {
-	return s.Commit("", func(b *pebble.Batch) error { return setJSON(b, key(tableErasure, e.ID), e) })
+func (p *Privacy) SaveErasure(e *Erasure) error {
+	return p.Commit("", func(b *pebble.Batch) error { return setJSON(b, key(tableErasure, e.ID), e) })
 }
 
 // FinishErasure makes an erasure that has reached everything else a receipt, without the address and the names of jobs. It is done once no
 // file of the store has the address: not the log, nor the older versions of records. After an error it is open and has no address; it is
 // finished by calling this again.
-func (s *Privacy) FinishErasure(ctx context.Context, e *Erasure) error {
+func (p *Privacy) FinishErasure(ctx context.Context, e *Erasure) error {
 	e.Address = ""
 	e.Jobs = nil
 	e.JobsLeft = nil
 	e.Fault = ""
-	if err := s.SaveErasure(e); err != nil {
+	if err := p.SaveErasure(e); err != nil {
 		return err
 	}
-	if err := s.removeOldValues(ctx); err != nil {
+	if err := p.removeOldValues(ctx); err != nil {
 		return err
 	}
 	done := *e
 	done.Done = time.Now().UTC()
-	err := s.Commit("", func(b *pebble.Batch) error {
+	err := p.Commit("", func(b *pebble.Batch) error {
 		return errors.Join(b.Delete(key(tableOpenErasure, e.Hash), nil), setJSON(b, key(tableErasure, e.ID), &done))
 	})
 	if err == nil {
@@ -111,22 +111,22 @@ func (s *Privacy) FinishErasure(ctx context.Context, e *Erasure) error {
 }
 
 // removeOldValues removes what the records with addresses were before, from all files of the store.
-func (s *Privacy) removeOldValues(ctx context.Context) error {
-	if err := s.Full(); err != nil {
+func (p *Privacy) removeOldValues(ctx context.Context) error {
+	if err := p.Full(); err != nil {
 		return err
 	}
 	defer panicAsLost()
-	return s.fs.RemoveOldValues(ctx, s.db, s.dir, tableErasure, tableAnswer)
+	return p.fs.RemoveOldValues(ctx, p.db, p.dir, tableErasure, tableAnswer)
 }
 
 // Erasure returns an erasure by id, or ErrNotFound.
-func (s *Privacy) Erasure(id string) (Erasure, error) {
-	return readJSON[Erasure](s.db, key(tableErasure, id))
+func (p *Privacy) Erasure(id string) (Erasure, error) {
+	return readJSON[Erasure](p.db, key(tableErasure, id))
 }
 
 // OpenErasures returns the ids of the open erasures.
-func (s *Privacy) OpenErasures() (ids []string, err error) {
-	err = scan(s.db, []byte{tableOpenErasure}, nil, func(_, v []byte) error { ids = append(ids, string(v)); return nil })
+func (p *Privacy) OpenErasures() (ids []string, err error) {
+	err = scan(p.db, []byte{tableOpenErasure}, nil, func(_, v []byte) error { ids = append(ids, string(v)); return nil })
 	return ids, err
 }
 
@@ -134,7 +134,7 @@ func (s *Privacy) OpenErasures() (ids []string, err error) {
 const erasureIDLen = 24
 
 // Erasures lists erasures, newest first, from below an id (empty: from the newest), at most limit and MaxPage of them.
-func (s *Privacy) Erasures(below string, limit int) ([]Erasure, error) {
+func (p *Privacy) Erasures(below string, limit int) ([]Erasure, error) {
 	upper := prefixEnd([]byte{tableErasure})
 	if below != "" {
 		if _, err := hex.DecodeString(below); err != nil || len(below) != erasureIDLen {
@@ -142,12 +142,12 @@ func (s *Privacy) Erasures(below string, limit int) ([]Erasure, error) {
 		}
 		upper = key(tableErasure, below)
 	}
-	return newestJSON(s.db, []byte{tableErasure}, upper, limit, func([]byte, *Erasure) {})
+	return newestJSON(p.db, []byte{tableErasure}, upper, limit, func([]byte, *Erasure) {})
 }
 
 // SweepErasures deletes receipts that are over 400 days old, and returns their number.
-func (s *Privacy) SweepErasures(now time.Time) (n int, err error) {
-	return s.sweep([]byte{tableErasure}, func(k, v []byte) (*deletion, error) {
+func (p *Privacy) SweepErasures(now time.Time) (n int, err error) {
+	return p.sweep([]byte{tableErasure}, func(k, v []byte) (*deletion, error) {
 		var e Erasure
 		if err := decodeJSON(k, v, &e); err != nil {
 			return nil, err

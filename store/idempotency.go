@@ -151,8 +151,8 @@ func (s *Store) EraseAnswers(match func(body []byte) bool) (n int, err error) {
 	})
 }
 
-func (s *DB) sweepAnswers(match func(v []byte) bool) (int, error) {
-	return s.sweep([]byte{tableAnswer}, func(k, v []byte) (*deletion, error) {
+func (d *DB) sweepAnswers(match func(v []byte) bool) (int, error) {
+	return d.sweep([]byte{tableAnswer}, func(k, v []byte) (*deletion, error) {
 		if !match(v) {
 			return nil, nil
 		}

@@ -62,17 +62,17 @@ func setJob(b *pebble.Batch, was, now *Job) error {
 }
 
 // JobsIn calls visit with the ids of the jobs in a stage, those first that are longest in it.
-func (s *Jobs) JobsIn(stage JobStage, visit func(id string) error) error {
-	return s.jobsIn(stage, math.MaxUint64, visit)
+func (j *Jobs) JobsIn(stage JobStage, visit func(id string) error) error {
+	return j.jobsIn(stage, math.MaxUint64, visit)
 }
 
 // JobsInSince is JobsIn for those that have been in the stage since a time or longer.
-func (s *Jobs) JobsInSince(stage JobStage, since time.Time, visit func(id string) error) error {
-	return s.jobsIn(stage, stageTime(since), visit)
+func (j *Jobs) JobsInSince(stage JobStage, since time.Time, visit func(id string) error) error {
+	return j.jobsIn(stage, stageTime(since), visit)
 }
 
-func (s *Jobs) jobsIn(stage JobStage, last uint64, visit func(id string) error) error {
-	return scan(s.db, []byte{tableJobStage, byte(stage)}, nil, func(k, _ []byte) error {
+func (j *Jobs) jobsIn(stage JobStage, last uint64, visit func(id string) error) error {
+	return scan(j.db, []byte{tableJobStage, byte(stage)}, nil, func(k, _ []byte) error {
 		if binary.BigEndian.Uint64(k[2:]) > last {
 			return errStop
 		}

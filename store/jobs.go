@@ -95,23 +95,23 @@ var ErrJobExists = errors.New("a job of this id exists")
 
 // AcceptJob creates a job, in one commit with the other parts of its acceptance (reservation, idempotency). A part's error
 // abandons the commit and is returned as it is.
-func (s *Jobs) AcceptJob(j *Job, extra ...Part) error {
-	if err := checkName("job id", j.ID); err != nil {
+func (j *Jobs) AcceptJob(job *Job, extra ...Part) error {
+	if err := checkName("job id", job.ID); err != nil {
 		return err
 	}
 	put := func(b *pebble.Batch) error {
-		if _, err := get(b, key(tableJob, j.ID)); !errors.Is(err, ErrNotFound) {
+		if _, err := get(b, key(tableJob, job.ID)); !errors.Is(err, ErrNotFound) {
 			return errors.Join(err, ErrJobExists)
 		}
-		return errors.Join(b.Set(ownerKey(j), nil, nil), setJob(b, nil, j))
+		return errors.Join(b.Set(ownerKey(job), nil, nil), setJob(b, nil, job))
 	}
-	return s.Commit(j.Account, append([]Part{put}, extra...)...)
+	return j.Commit(job.Account, append([]Part{put}, extra...)...)
 }
 
 // UpdateJob changes a job in one commit with other parts, and returns the changed job. An error of change abandons the commit
 // and is returned as it is.
-func (s *Jobs) UpdateJob(id string, change func(*Job) error, extra ...Part) (*Job, error) {
-	was, err := s.Job(id)
+func (j *Jobs) UpdateJob(id string, change func(*Job) error, extra ...Part) (*Job, error) {
+	was, err := j.Job(id)
 	if err != nil {
 		return nil, err
 	}
@@ -126,71 +126,71 @@ func (s *Jobs) UpdateJob(id string, change func(*Job) error, extra ...Part) (*Jo
 		}
 		return setJob(b, &before, now)
 	}
-	if err := s.Commit(was.Account, append([]Part{update}, extra...)...); err != nil {
+	if err := j.Commit(was.Account, append([]Part{update}, extra...)...); err != nil {
 		return nil, err
 	}
 	return now, nil
 }
 
 // Job returns a job by id, or ErrNotFound.
-func (s *Jobs) Job(id string) (*Job, error) { return readJob(s.db, id) }
+func (j *Jobs) Job(id string) (*Job, error) { return readJob(j.db, id) }
 
 // AllJobs calls visit with every job, by id. It reads all records that there are; JobsIn reads those in one stage.
-func (s *Jobs) AllJobs(visit func(*Job) error) error {
-	return scan(s.db, []byte{tableJob}, nil, func(k, v []byte) error {
-		j := new(Job)
-		if err := decodeJSON(k, v, j); err != nil {
+func (j *Jobs) AllJobs(visit func(*Job) error) error {
+	return scan(j.db, []byte{tableJob}, nil, func(k, v []byte) error {
+		job := new(Job)
+		if err := decodeJSON(k, v, job); err != nil {
 			return err
 		}
-		return visit(j)
+		return visit(job)
 	})
 }
 
 // JobsOf returns at most limit jobs of an account, newest first, in the given state ("" for any), from cursor on. The next
 // cursor is empty if there are no more.
-func (s *Jobs) JobsOf(account string, state JobState, limit int, cursor string) (jobs []*Job, next string, err error) {
+func (j *Jobs) JobsOf(account string, state JobState, limit int, cursor string) (jobs []*Job, next string, err error) {
 	prefix := keyPrefix(tableOwner, account)
 	start := subKey(tableOwner, account, cursor)
-	err = scan(s.db, prefix, start, func(k, _ []byte) error {
+	err = scan(j.db, prefix, start, func(k, _ []byte) error {
 		id := string(k[len(prefix)+8:])
-		j, err := readJob(s.db, id)
+		job, err := readJob(j.db, id)
 		if errors.Is(err, ErrNotFound) {
 			return nil // deleted between the two reads
 		}
 		if err != nil {
 			return err
 		}
-		if state != "" && j.State != state {
+		if state != "" && job.State != state {
 			return nil
 		}
 		if len(jobs) == limit {
 			next = string(k[len(prefix):])
 			return errStop
 		}
-		jobs = append(jobs, j)
+		jobs = append(jobs, job)
 		return nil
 	})
 	return jobs, next, err
 }
 
 // DeleteJob deletes a job, its callback and the callback's log. Its files must be deleted before.
-func (s *Jobs) DeleteJob(id string) error {
-	was, err := s.Job(id)
+func (j *Jobs) DeleteJob(id string) error {
+	was, err := j.Job(id)
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return s.Commit(was.Account, DropCallback(id), func(b *pebble.Batch) error {
-		j, err := readJob(b, id) // it may have been changed since
+	return j.Commit(was.Account, DropCallback(id), func(b *pebble.Batch) error {
+		job, err := readJob(b, id) // it may have been changed since
 		if errors.Is(err, ErrNotFound) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		return errors.Join(b.Delete(ownerKey(j), nil), b.Delete(stageKey(j), nil), b.Delete(key(tableJob, id), nil))
+		return errors.Join(b.Delete(ownerKey(job), nil), b.Delete(stageKey(job), nil), b.Delete(key(tableJob, id), nil))
 	})
 }
 

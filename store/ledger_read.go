@@ -25,18 +25,18 @@ func pageSize(limit int) int {
 }
 
 // Credits returns the account's credits; zero for an account without a ledger.
-func (s *Billing) Credits(account string) (Credits, error) {
-	c, _, err := readBalance(s.db, account)
+func (b *Billing) Credits(account string) (Credits, error) {
+	c, _, err := readBalance(b.db, account)
 	return c, err
 }
 
 // Ledger lists the account's entries with numbers below before (0: from the last), newest first, at most limit and
 // MaxPage of them.
-func (s *Billing) Ledger(account string, before uint64, limit int) ([]Entry, error) {
+func (b *Billing) Ledger(account string, before uint64, limit int) ([]Entry, error) {
 	prefix := keyPrefix(tableLedger, account)
 	upper := prefixEnd(prefix)
 	if before > 0 { // each key has the entries since the key before it: the first with this number or a greater one has the newest entry
-		err := scan(s.db, prefix, numberedKey(tableLedger, account, before-1), func(k, _ []byte) error {
+		err := scan(b.db, prefix, numberedKey(tableLedger, account, before-1), func(k, _ []byte) error {
 			upper = append(bytes.Clone(k), 0)
 			return errStop
 		})
@@ -45,7 +45,7 @@ func (s *Billing) Ledger(account string, before uint64, limit int) ([]Entry, err
 		}
 	}
 	var entries []Entry
-	err := walk(s.db, prefix, upper, true, func(_, v []byte) error {
+	err := walk(b.db, prefix, upper, true, func(_, v []byte) error {
 		r, err := readRecord(v)
 		if err != nil {
 			return fmt.Errorf("ledger of %s: %w", account, err)
@@ -72,16 +72,16 @@ type CreditGrant struct {
 }
 
 // GrantCredits adds a grant to the account's balance, with an audit event.
-func (s *Billing) GrantCredits(account string, g CreditGrant, now time.Time) (Credits, error) {
+func (b *Billing) GrantCredits(account string, g CreditGrant, now time.Time) (Credits, error) {
 	if g.ID == "" {
 		g.ID = newID("g_")
 	}
 	event := AuditEvent{At: now, By: g.By, Action: "grant", Target: account, Note: fmt.Sprintf("%+d %s", g.Credits, g.Note)}
-	err := s.Commit(account, grantPart(account, g.ID, g.Credits, g.Note, now), event.write)
+	err := b.Commit(account, grantPart(account, g.ID, g.Credits, g.Note, now), event.write)
 	if err != nil {
 		return Credits{}, err
 	}
-	return s.Credits(account)
+	return b.Credits(account)
 }
 
 func grantPart(account, id string, credits int64, note string, now time.Time) Part {
@@ -99,8 +99,8 @@ func grantPart(account, id string, credits int64, note string, now time.Time) Pa
 
 // CheckLedger verifies the account's ledger and returns what is wrong, if anything: the balance must be the sum of the
 // entries and not negative after any of them, and reserved must be the sum of the open reservations.
-func (s *Billing) CheckLedger(account string) error {
-	view := s.db.NewSnapshot()
+func (b *Billing) CheckLedger(account string) error {
+	view := b.db.NewSnapshot()
 	defer view.Close()
 	var sum Credits
 	var count uint64

@@ -11,7 +11,7 @@ import (
 // ReserveSingle sets credits aside for one single call, in memory only: nothing is charged before SettleSingle, even if the
 // process ends. request must be from NewRequest and new for every call. It must not be one that a client can choose, because
 // an identifier is charged only once.
-func (s *Billing) ReserveSingle(account, request string, credits int64) error {
+func (b *Billing) ReserveSingle(account, request string, credits int64) error {
 	if err := errors.Join(checkName("account", account), checkName("reference", request)); err != nil {
 		return err
 	}
@@ -21,13 +21,13 @@ func (s *Billing) ReserveSingle(account, request string, credits int64) error {
 	if credits == 0 {
 		return nil
 	}
-	if err := s.Full(); err != nil {
+	if err := b.Full(); err != nil {
 		return err
 	}
-	st := s.stripeOf(account)
+	st := b.stripeOf(account)
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	have, _, err := readBalance(s.db, account)
+	have, _, err := readBalance(b.db, account)
 	if err != nil {
 		return err
 	}
@@ -37,9 +37,9 @@ func (s *Billing) ReserveSingle(account, request string, credits int64) error {
 // SettleSingle charges used of the reservation and releases the rest; 0 releases all of it. It is one synced commit with the further
 // parts, such as KeepAnswer: when it returns nil, it survives a power failure. After an error the reservation is unchanged.
 // Repeating a settlement that has returned has no effect. On a full disk a release has no entries, as after a restart.
-func (s *Billing) SettleSingle(account, request string, used int64, now time.Time, extra ...Part) error {
-	st, call := s.stripeOf(account), singleCall{account, request}
-	if used == 0 && len(extra) == 0 && s.Full() != nil {
+func (b *Billing) SettleSingle(account, request string, used int64, now time.Time, extra ...Part) error {
+	st, call := b.stripeOf(account), singleCall{account, request}
+	if used == 0 && len(extra) == 0 && b.Full() != nil {
 		st.mu.Lock()
 		defer st.mu.Unlock()
 		st.singles.end(call)
@@ -55,7 +55,7 @@ func (s *Billing) SettleSingle(account, request string, used int64, now time.Tim
 		}
 		return enterSettlement(b, account, settlementRecord(request, used, reserved, now))
 	}
-	return s.commit(account, request, append([]Part{settle}, extra...))
+	return b.commit(account, request, append([]Part{settle}, extra...))
 }
 
 // enterSettlement appends the settlement of a single call to the ledger, unless it has it.
@@ -88,8 +88,8 @@ func repeatSettlement(b *pebble.Batch, account, request string, used int64) erro
 }
 
 // Held returns the part of the account's balance that is reserved for its single calls.
-func (s *Billing) Held(account string) int64 {
-	st := s.stripeOf(account)
+func (b *Billing) Held(account string) int64 {
+	st := b.stripeOf(account)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.singles.held[account]

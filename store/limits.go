@@ -31,23 +31,23 @@ type minuteWindows struct {
 }
 
 // AllowSingle checks and counts one request of the account to the single endpoint.
-func (s *Accounts) AllowSingle(account string, now time.Time) Decision {
-	u, _ := s.user(account)
-	return s.singles.allow(account, u.SinglePerMinute(), now)
+func (a *Accounts) AllowSingle(account string, now time.Time) Decision {
+	u, _ := a.user(account)
+	return a.singles.allow(account, u.SinglePerMinute(), now)
 }
 
 // AllowBatch checks and counts one request of the account to the batch endpoint.
-func (s *Accounts) AllowBatch(account string, now time.Time) Decision {
-	u, _ := s.user(account)
-	return s.batches.allow(account, u.BatchPerMinute(), now)
+func (a *Accounts) AllowBatch(account string, now time.Time) Decision {
+	u, _ := a.user(account)
+	return a.batches.allow(account, u.BatchPerMinute(), now)
 }
 
 // DomainsPerMinute is the limit of requests about domains, of an account.
 const DomainsPerMinute = 60
 
 // AllowDomain checks and counts one request of the account about a domain.
-func (s *Accounts) AllowDomain(account string, now time.Time) Decision {
-	return s.domains.allow(account, DomainsPerMinute, now)
+func (a *Accounts) AllowDomain(account string, now time.Time) Decision {
+	return a.domains.allow(account, DomainsPerMinute, now)
 }
 
 func (m *minuteWindows) allow(account string, perMinute int, now time.Time) Decision {
@@ -73,9 +73,9 @@ func (e *OverLimitError) Error() string {
 
 // UploadsLeft checks whether the account may upload a list now. It counts nothing, so that Remaining includes that
 // upload.
-func (s *Accounts) UploadsLeft(account string, now time.Time) (Decision, error) {
-	l := s.uploadLimit(account)
-	w, err := readWindow(s.db, l.name)
+func (a *Accounts) UploadsLeft(account string, now time.Time) (Decision, error) {
+	l := a.uploadLimit(account)
+	w, err := readWindow(a.db, l.name)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -88,9 +88,9 @@ func (s *Accounts) UploadsLeft(account string, now time.Time) (Decision, error) 
 
 // CountUpload is the part of an acceptance that counts it in the account's hour and sets d. Without room it fails
 // with an *OverLimitError. The window survives a restart.
-func (s *Accounts) CountUpload(account string, now time.Time, d *Decision) Part {
+func (a *Accounts) CountUpload(account string, now time.Time, d *Decision) Part {
 	return func(b *pebble.Batch) (err error) {
-		*d, err = countEvent(b, []namedLimit{s.uploadLimit(account)}, now)
+		*d, err = countEvent(b, []namedLimit{a.uploadLimit(account)}, now)
 		if err == nil && !d.OK {
 			err = &OverLimitError{*d}
 		}
@@ -98,8 +98,8 @@ func (s *Accounts) CountUpload(account string, now time.Time, d *Decision) Part 
 	}
 }
 
-func (s *Accounts) uploadLimit(account string) namedLimit {
-	u, _ := s.user(account)
+func (a *Accounts) uploadLimit(account string) namedLimit {
+	u, _ := a.user(account)
 	return namedLimit{bulkWindow + account, Limit{N: u.BulkPerHour(), Per: time.Hour}}
 }
 

@@ -9,16 +9,16 @@ var (
 )
 
 // Describe and Collect make a Store a prometheus.Collector.
-func (s *DB) Describe(out chan<- *prometheus.Desc) {
-	prometheus.DescribeByCollect(s, out)
+func (d *DB) Describe(out chan<- *prometheus.Desc) {
+	prometheus.DescribeByCollect(d, out)
 }
 
 // Collect implements prometheus.Collector.
-func (s *DB) Collect(out chan<- prometheus.Metric) {
-	if s.Full() != nil {
+func (d *DB) Collect(out chan<- prometheus.Metric) {
+	if d.Full() != nil {
 		return // the database may hold its lock while it waits for room
 	}
-	m := s.db.Metrics()
+	m := d.db.Metrics()
 	out <- prometheus.MustNewConstMetric(sizeDesc, prometheus.GaugeValue, float64(m.DiskSpaceUsage()))
 	out <- prometheus.MustNewConstMetric(walDesc, prometheus.CounterValue, float64(m.WAL.BytesWritten))
 	out <- prometheus.MustNewConstMetric(compactDesc, prometheus.CounterValue, float64(m.Compact.Count))

@@ -169,10 +169,10 @@ type deletion struct {
 
 // sweep deletes the records under prefix for which match returns a deletion, and returns their number. It finds them without a
 // lock, and deletes each under the lock of its account if it still matches then. match sets no key; it returns errStop to end early.
-func (s *DB) sweep(prefix []byte, match func(k, v []byte) (*deletion, error)) (n int, err error) {
+func (d *DB) sweep(prefix []byte, match func(k, v []byte) (*deletion, error)) (n int, err error) {
 	for start := prefix; ; {
 		found, byLock := 0, make(map[string][]*deletion)
-		err := scan(s.db, prefix, start, func(k, v []byte) error {
+		err := scan(d.db, prefix, start, func(k, v []byte) error {
 			one, err := match(k, v)
 			if one == nil || err != nil {
 				return err
@@ -190,7 +190,7 @@ func (s *DB) sweep(prefix []byte, match func(k, v []byte) (*deletion, error)) (n
 			return n, err
 		}
 		for lock, records := range byLock {
-			err := s.Commit(lock, func(b *pebble.Batch) error {
+			err := d.Commit(lock, func(b *pebble.Batch) error {
 				for _, one := range records {
 					if deleted, err := one.delete(b, match); err != nil {
 						return err
@@ -208,20 +208,20 @@ func (s *DB) sweep(prefix []byte, match func(k, v []byte) (*deletion, error)) (n
 }
 
 // delete deletes a record that still matches, and reports whether it did.
-func (one *deletion) delete(b *pebble.Batch, match func(k, v []byte) (*deletion, error)) (bool, error) {
-	v, err := get(b, one.key)
+func (d *deletion) delete(b *pebble.Batch, match func(k, v []byte) (*deletion, error)) (bool, error) {
+	v, err := get(b, d.key)
 	if errors.Is(err, ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	if still, err := match(one.key, v); still == nil || err != nil {
+	if still, err := match(d.key, v); still == nil || err != nil {
 		return false, err
 	}
-	err = b.Delete(one.key, nil)
-	if one.secondKey != nil {
-		err = errors.Join(err, b.Delete(one.secondKey, nil))
+	err = b.Delete(d.key, nil)
+	if d.secondKey != nil {
+		err = errors.Join(err, b.Delete(d.secondKey, nil))
 	}
 	return true, err
 }

@@ -31,4 +31,4 @@ func (r *requests) next() string {
 }
 
 // NewRequest returns a new name for a request: 24 hexadecimal digits, unique across processes and stores.
-func (s *Billing) NewRequest() string { return s.requests.next() }
+func (b *Billing) NewRequest() string { return b.requests.next() }

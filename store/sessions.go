@@ -41,11 +41,11 @@ const tokenLength = 43
 
 // CreateSession logs the account in for ttl and returns the token of its cookie. It ends the account's expired sessions, and its
 // oldest ones until there is room for one more.
-func (s *Logins) CreateSession(account, agent string, ttl time.Duration, now time.Time) (token string, one Session, err error) {
+func (l *Logins) CreateSession(account, agent string, ttl time.Duration, now time.Time) (token string, one Session, err error) {
 	token = base62.Random(tokenLength)
 	hash := hashSecret(token)
 	one = Session{ID: hex.EncodeToString(hash[:8]), Account: account, Agent: agent[:min(len(agent), MaxAgent)], Created: now.UTC(), Expires: now.Add(ttl).UTC(), hash: hash}
-	err = s.Commit(account, func(b *pebble.Batch) error {
+	err = l.Commit(account, func(b *pebble.Batch) error {
 		room := MaxSessions - 1
 		err := dropSessionsIf(account, func(one Session) bool { // newest first
 			open := now.Before(one.Expires)
@@ -88,18 +88,18 @@ func readSession(r pebble.Reader, hash KeyHash) (one Session, err error) {
 }
 
 // Session returns the session of a token, and its account.
-func (s *Logins) Session(token string, now time.Time) (Session, User, error) {
+func (l *Logins) Session(token string, now time.Time) (Session, User, error) {
 	if len(token) != tokenLength {
 		return Session{}, User{}, ErrNoSession
 	}
-	one, err := readSession(s.db, hashSecret(token))
+	one, err := readSession(l.db, hashSecret(token))
 	if errors.Is(err, ErrNotFound) || (err == nil && !now.Before(one.Expires)) {
 		return Session{}, User{}, ErrNoSession
 	}
 	if err != nil {
 		return Session{}, User{}, fmt.Errorf("session: %w", err)
 	}
-	u, ok := s.user(one.Account)
+	u, ok := l.user(one.Account)
 	if !ok || u.Disabled {
 		return Session{}, User{}, ErrNoSession
 	}
@@ -107,8 +107,8 @@ func (s *Logins) Session(token string, now time.Time) (Session, User, error) {
 }
 
 // Sessions lists the account's open sessions, newest first.
-func (s *Logins) Sessions(account string, now time.Time) ([]Session, error) {
-	all, err := allSessions(s.db, account)
+func (l *Logins) Sessions(account string, now time.Time) ([]Session, error) {
+	all, err := allSessions(l.db, account)
 	return slices.DeleteFunc(all, func(one Session) bool { return !now.Before(one.Expires) }), err
 }
 
@@ -131,9 +131,9 @@ func allSessions(r pebble.Reader, account string) (all []Session, err error) {
 }
 
 // EndSession ends the account's session with an id, or returns ErrNoSession.
-func (s *Logins) EndSession(account, id string) error {
+func (l *Logins) EndSession(account, id string) error {
 	found := false
-	err := s.Commit(account, dropSessionsIf(account, func(one Session) bool {
+	err := l.Commit(account, dropSessionsIf(account, func(one Session) bool {
 		found = found || one.ID == id
 		return one.ID == id
 	}))
@@ -144,8 +144,8 @@ func (s *Logins) EndSession(account, id string) error {
 }
 
 // EndSessions ends the account's sessions except the one with the id keep (all if it is empty).
-func (s *Logins) EndSessions(account, keep string) error {
-	return s.Commit(account, dropSessions(account, keep))
+func (l *Logins) EndSessions(account, keep string) error {
+	return l.Commit(account, dropSessions(account, keep))
 }
 
 func dropSessions(account, keep string) Part {
@@ -171,8 +171,8 @@ func dropSessionsIf(account string, end func(Session) bool) Part {
 }
 
 // SweepSessions deletes the expired sessions, and returns their number.
-func (s *Logins) SweepSessions(now time.Time) (int, error) {
-	return s.sweep([]byte{tableSession}, func(k, v []byte) (*deletion, error) {
+func (l *Logins) SweepSessions(now time.Time) (int, error) {
+	return l.sweep([]byte{tableSession}, func(k, v []byte) (*deletion, error) {
 		var one Session
 		if !hasExpired(v, now) {
 			return nil, nil

@@ -15,16 +15,16 @@ const secretSize = 32
 
 // Secret returns a random secret of this installation. It is made at its first use, never changes, and never leaves the
 // server.
-func (s *DB) Secret(name string) (secret []byte, err error) {
+func (d *DB) Secret(name string) (secret []byte, err error) {
 	if err := checkName("secret", name); err != nil {
 		return nil, err
 	}
 	k := key(tableSetting, "secret "+name)
-	secret, err = get(s.db, k)
+	secret, err = get(d.db, k)
 	if err == nil || !errors.Is(err, ErrNotFound) {
 		return secret, err
 	}
-	err = s.Commit("", func(b *pebble.Batch) error {
+	err = d.Commit("", func(b *pebble.Batch) error {
 		secret, err = get(b, k)
 		if err == nil || !errors.Is(err, ErrNotFound) {
 			return err

@@ -107,14 +107,14 @@ func openError(dir string, err error) error {
 }
 
 // Close closes the database. No call may be under way.
-func (s *DB) Close() error { return s.db.Close() }
+func (d *DB) Close() error { return d.db.Close() }
 
 // Full returns an error that is a syscall.ENOSPC while commits are refused, because the disk has no room for them.
-func (s *DB) Full() error { return diskroom.Full(s.fs.FS) }
+func (d *DB) Full() error { return diskroom.Full(d.fs.FS) }
 
 // Checkpoint writes a consistent copy of the database to dir, which must not exist.
-func (s *DB) Checkpoint(dir string) error {
-	return s.db.Checkpoint(dir, pebble.WithFlushedWAL())
+func (d *DB) Checkpoint(dir string) error {
+	return d.db.Checkpoint(dir, pebble.WithFlushedWAL())
 }
 
 // Part is a piece of a commit. It reads through the batch, so that it sees what earlier parts wrote, and adds its own
@@ -123,18 +123,18 @@ type Part func(*pebble.Batch) error
 
 // Commit runs the parts in order on one batch and commits it, synced. Commits of one account are serial; account is "" for a
 // commit that concerns no account.
-func (s *DB) Commit(account string, parts ...Part) error {
-	return s.commit(account, "", parts)
+func (d *DB) Commit(account string, parts ...Part) error {
+	return d.commit(account, "", parts)
 }
 
 // commit is Commit. It ends the reservation of the single call named single, if it has one.
-func (s *DB) commit(account, single string, parts []Part) error {
-	if err := s.Full(); err != nil {
+func (d *DB) commit(account, single string, parts []Part) error {
+	if err := d.Full(); err != nil {
 		return err
 	}
-	b := s.db.NewIndexedBatch()
+	b := d.db.NewIndexedBatch()
 	defer b.Close()
-	if err := s.apply(account, single, b, parts); err != nil {
+	if err := d.apply(account, single, b, parts); err != nil {
 		return err
 	}
 	if b.Empty() {
@@ -149,8 +149,8 @@ func (s *DB) commit(account, single string, parts []Part) error {
 // apply runs the parts and puts the batch in the log, under the account's lock. The caller waits for the sync without the lock, so
 // that all commits that wait share one. A later commit may build on one that is not durable yet, but it is later in the log
 // too, so it is durable only with that one. If a sync fails, the process must end.
-func (s *DB) apply(account, single string, b *pebble.Batch, parts []Part) error {
-	st := s.stripeOf(account)
+func (d *DB) apply(account, single string, b *pebble.Batch, parts []Part) error {
+	st := d.stripeOf(account)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	for _, part := range parts {
@@ -159,10 +159,10 @@ func (s *DB) apply(account, single string, b *pebble.Batch, parts []Part) error 
 		}
 	}
 	call := singleCall{account, single}
-	if err := st.singles.checkCovered(s.db, b, call); err != nil {
+	if err := st.singles.checkCovered(d.db, b, call); err != nil {
 		return err
 	}
-	if err := s.put(b); err != nil {
+	if err := d.put(b); err != nil {
 		return err
 	}
 	st.singles.end(call)
@@ -170,12 +170,12 @@ func (s *DB) apply(account, single string, b *pebble.Batch, parts []Part) error 
 }
 
 // put puts a batch in the log. The caller waits for the sync.
-func (s *DB) put(b *pebble.Batch) error {
+func (d *DB) put(b *pebble.Batch) error {
 	if b.Empty() {
 		return nil
 	}
 	defer panicAsLost()
-	return wrapBroken(s.db.ApplyNoSyncWait(b, pebble.Sync))
+	return wrapBroken(d.db.ApplyNoSyncWait(b, pebble.Sync))
 }
 
 // panicAsLost turns a panic of the database on a failing disk outside of a sync (for example, it cannot start another log) into
@@ -187,8 +187,8 @@ func panicAsLost() {
 }
 
 // stripeOf returns the account's stripe.
-func (s *DB) stripeOf(account string) *stripe {
-	return &s.stripes[maphash.String(s.seed, account)%stripes]
+func (d *DB) stripeOf(account string) *stripe {
+	return &d.stripes[maphash.String(d.seed, account)%stripes]
 }
 
 // ErrBroken is wrapped by errors of a database that cannot be read or written, as opposed to errors of a request.
@@ -204,9 +204,9 @@ func wrapBroken(err error) error {
 	return fmt.Errorf("%w: %w", ErrBroken, err)
 }
 
-func (s *DB) checkFormat() error {
+func (d *DB) checkFormat() error {
 	k := key(tableMeta, "format")
-	v, err := get(s.db, k)
+	v, err := get(d.db, k)
 	switch {
 	case errors.Is(err, ErrNotFound): // new
 	case err != nil:
@@ -220,7 +220,7 @@ func (s *DB) checkFormat() error {
 	default:
 		return fmt.Errorf("it has format %d: this is not a store of ours", binary.BigEndian.Uint32(v))
 	}
-	return s.db.Set(k, binary.BigEndian.AppendUint32(nil, Format), pebble.Sync)
+	return d.db.Set(k, binary.BigEndian.AppendUint32(nil, Format), pebble.Sync)
 }
 
 // Lost is the value with which the store panics when a write or a sync of a commit failed: the next start reads what is on the disk.

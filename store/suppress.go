@@ -57,20 +57,20 @@ type Privacy struct {
 }
 
 // normalize validates a suppression and normalises its name.
-func (x *Suppression) normalize() error {
-	x.Name = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(x.Name), "."))
-	at := strings.LastIndexByte(x.Name, '@')
-	bad := strings.ContainsFunc(x.Name, func(r rune) bool { return r <= ' ' || r == 0x7f })
-	if bad || len(x.Name) > MaxName || len(x.Note) > maxNote {
+func (s *Suppression) normalize() error {
+	s.Name = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(s.Name), "."))
+	at := strings.LastIndexByte(s.Name, '@')
+	bad := strings.ContainsFunc(s.Name, func(r rune) bool { return r <= ' ' || r == 0x7f })
+	if bad || len(s.Name) > MaxName || len(s.Note) > maxNote {
 		return ErrBadSuppression
 	}
-	switch x.Kind {
+	switch s.Kind {
 	case SuppressionDomain, SuppressionMX:
-		if at >= 0 || !strings.Contains(x.Name, ".") {
+		if at >= 0 || !strings.Contains(s.Name, ".") {
 			return ErrBadSuppression
 		}
 	case SuppressionAddress:
-		if at <= 0 || at == len(x.Name)-1 {
+		if at <= 0 || at == len(s.Name)-1 {
 			return ErrBadSuppression
 		}
 	default:
@@ -80,11 +80,11 @@ func (x *Suppression) normalize() error {
 }
 
 // auditNote describes the suppression for the audit log, without an address: erasures do not reach that log.
-func (x Suppression) auditNote() string {
-	if x.Kind == SuppressionAddress {
+func (s Suppression) auditNote() string {
+	if s.Kind == SuppressionAddress {
 		return "an address"
 	}
-	return x.Name
+	return s.Name
 }
 
 // suppressionKey has the hash of the name: no key contains an address in clear.
@@ -95,9 +95,9 @@ func suppressionKey(kind SuppressionKind, name string) []byte {
 
 // Suppress adds suppressions, all or none, and sets each to what the list has then. They are in force when it returns. Adding one again
 // changes nothing but its note, if there is another.
-func (s *Privacy) Suppress(suppressions []Suppression, now time.Time) error {
+func (p *Privacy) Suppress(suppressions []Suppression, now time.Time) error {
 	parts := []Part{func(*pebble.Batch) error {
-		if len(suppressions)+len(*s.suppressed.Load()) > MaxSuppressions {
+		if len(suppressions)+len(*p.suppressed.Load()) > MaxSuppressions {
 			return ErrSuppressionsFull
 		}
 		return nil
@@ -127,11 +127,11 @@ func (s *Privacy) Suppress(suppressions []Suppression, now time.Time) error {
 			return errors.Join(setJSON(b, k, *x), event.write(b))
 		})
 	}
-	return s.commitSuppressions(parts...)
+	return p.commitSuppressions(parts...)
 }
 
 // Unsuppress removes a suppression, or returns ErrNotFound.
-func (s *Privacy) Unsuppress(kind SuppressionKind, name, by string, now time.Time) error {
+func (p *Privacy) Unsuppress(kind SuppressionKind, name, by string, now time.Time) error {
 	x := Suppression{Kind: kind, Name: name}
 	if err := x.normalize(); err != nil {
 		return err
@@ -143,21 +143,21 @@ func (s *Privacy) Unsuppress(kind SuppressionKind, name, by string, now time.Tim
 		return b.Delete(suppressionKey(x.Kind, x.Name), nil)
 	}
 	event := AuditEvent{At: now, By: by, Action: "unsuppress", Target: string(kind), Note: x.auditNote()}
-	return s.commitSuppressions(drop, event.write)
+	return p.commitSuppressions(drop, event.write)
 }
 
-func (s *Privacy) commitSuppressions(parts ...Part) error {
-	if err := s.Commit("", parts...); err != nil {
+func (p *Privacy) commitSuppressions(parts ...Part) error {
+	if err := p.Commit("", parts...); err != nil {
 		return err
 	}
-	return s.loadSuppressions()
+	return p.loadSuppressions()
 }
 
 // loadSuppressions reads the list again and replaces the one in memory.
-func (s *Privacy) loadSuppressions() error {
-	s.suppressedMu.Lock()
-	defer s.suppressedMu.Unlock()
-	all, err := s.Suppressions()
+func (p *Privacy) loadSuppressions() error {
+	p.suppressedMu.Lock()
+	defer p.suppressedMu.Unlock()
+	all, err := p.Suppressions()
 	if err != nil {
 		return err
 	}
@@ -165,13 +165,13 @@ func (s *Privacy) loadSuppressions() error {
 	for _, x := range all {
 		next[suppressionID{x.Kind, x.Name}] = x
 	}
-	s.suppressed.Store(&next)
+	p.suppressed.Store(&next)
 	return nil
 }
 
 // Suppressions lists the suppressions by kind and name.
-func (s *Privacy) Suppressions() ([]Suppression, error) {
-	all, err := listJSON[Suppression](s.db, []byte{tableSuppression})
+func (p *Privacy) Suppressions() ([]Suppression, error) {
+	all, err := listJSON[Suppression](p.db, []byte{tableSuppression})
 	slices.SortFunc(all, func(a, b Suppression) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
@@ -180,8 +180,8 @@ func (s *Privacy) Suppressions() ([]Suppression, error) {
 
 // SuppressedDomain finds the suppression of a domain or of one of its MX hosts. All names are in lower case and without final
 // dots, as the engine has them. It reads only memory.
-func (s *Privacy) SuppressedDomain(domain string, hosts []string) (Suppression, bool) {
-	l := *s.suppressed.Load()
+func (p *Privacy) SuppressedDomain(domain string, hosts []string) (Suppression, bool) {
+	l := *p.suppressed.Load()
 	x, ok := l.findWithParents(SuppressionDomain, domain)
 	for i := 0; i < len(hosts) && !ok; i++ {
 		x, ok = l.findWithParents(SuppressionMX, hosts[i])
@@ -190,8 +190,8 @@ func (s *Privacy) SuppressedDomain(domain string, hosts []string) (Suppression, 
 }
 
 // SuppressedAddress finds the suppression of one folded address. It reads only memory.
-func (s *Privacy) SuppressedAddress(folded string) (Suppression, bool) {
-	x, ok := (*s.suppressed.Load())[suppressionID{SuppressionAddress, folded}]
+func (p *Privacy) SuppressedAddress(folded string) (Suppression, bool) {
+	x, ok := (*p.suppressed.Load())[suppressionID{SuppressionAddress, folded}]
 	return x, ok
 }
 

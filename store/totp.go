@@ -111,21 +111,21 @@ var (
 // LogIn is CheckPassword for a new session: an account with TOTP also needs a code, and ErrCodeNeeded is returned only after the
 // right password. An attempt without a code counts as a failure until one with a code succeeds. Wrong codes of the app are also counted by
 // account, over all networks: their sender knows the password, and could try a million codes from a thousand networks.
-func (s *Logins) LogIn(ctx context.Context, l Login, now time.Time) (User, error) {
-	rec, err := s.matchPassword(ctx, l, now)
+func (l *Logins) LogIn(ctx context.Context, login Login, now time.Time) (User, error) {
+	rec, err := l.matchPassword(ctx, login, now)
 	if err != nil {
 		return User{}, err
 	}
 	if rec.TOTP {
-		if l.Code == "" {
+		if login.Code == "" {
 			return User{}, ErrCodeNeeded
 		}
-		k, err := s.codeKey(l)
+		k, err := l.codeKey(login)
 		if err != nil {
 			return User{}, err
 		}
-		if len(normalizeCode(l.Code)) == totpDigits { // no lock-out for recovery codes, whose 80 bits are not guessed
-			until, err := s.countFailure(k, now)
+		if len(normalizeCode(login.Code)) == totpDigits { // no lock-out for recovery codes, whose 80 bits are not guessed
+			until, err := l.countFailure(k, now)
 			if err != nil {
 				return User{}, err
 			}
@@ -134,39 +134,39 @@ func (s *Logins) LogIn(ctx context.Context, l Login, now time.Time) (User, error
 			}
 		}
 		// The code is used up durably before the login goes on, so that no crash makes a code valid again.
-		err = s.Commit(rec.ID, func(b *pebble.Batch) error {
+		err = l.Commit(rec.ID, func(b *pebble.Batch) error {
 			rec, err := readUser(b, rec.ID)
 			if err != nil || !rec.TOTP {
 				return err // it was switched off meanwhile
 			}
 			had := len(rec.Second.Recovery)
-			if !rec.Second.useCode(l.Code, now) {
+			if !rec.Second.useCode(login.Code, now) {
 				return ErrBadCode
 			}
 			if err := setJSON(b, key(tableUser, rec.ID), rec); err != nil || len(rec.Second.Recovery) == had {
 				return err
 			}
 			event := AuditEvent{At: now, By: rec.ID, Action: "recovery code", Target: rec.ID, Note: fmt.Sprintf("%d left", len(rec.Second.Recovery))}
-			if l.From.IsValid() {
-				event.From = l.From.String()
+			if login.From.IsValid() {
+				event.From = login.From.String()
 			}
 			return event.write(b)
 		})
 		if err != nil {
 			return User{}, err
 		}
-		if err := s.succeed(k); err != nil {
+		if err := l.succeed(k); err != nil {
 			return User{}, err
 		}
 	}
-	return s.finishLogin(l, rec)
+	return l.finishLogin(login, rec)
 }
 
 // NewTOTP makes the secret for an authenticator app, as text to type into it. Only this call returns it. It has no effect until
 // TOTPOn is called with a code of it; a newer one replaces it.
-func (s *Logins) NewTOTP(account string) (secret string, err error) {
+func (l *Logins) NewTOTP(account string) (secret string, err error) {
 	second := newSecondFactor()
-	err = s.commitUser(account, changeUser(account, func(rec *userRecord) error {
+	err = l.commitUser(account, changeUser(account, func(rec *userRecord) error {
 		if rec.TOTP {
 			return ErrTOTPOn
 		}
@@ -178,8 +178,8 @@ func (s *Logins) NewTOTP(account string) (secret string, err error) {
 
 // TOTPOn switches TOTP on if the code belongs to the last secret, ends the account's sessions except keep, and returns the recovery
 // codes, which are stored only as hashes.
-func (s *Logins) TOTPOn(account, code, keep, by string, now time.Time) (recovery []string, err error) {
-	err = s.commitUser(account, changeUser(account, func(rec *userRecord) error {
+func (l *Logins) TOTPOn(account, code, keep, by string, now time.Time) (recovery []string, err error) {
+	err = l.commitUser(account, changeUser(account, func(rec *userRecord) error {
 		switch {
 		case rec.TOTP:
 			return ErrTOTPOn
@@ -196,8 +196,8 @@ func (s *Logins) TOTPOn(account, code, keep, by string, now time.Time) (recovery
 
 // TOTPOff switches TOTP off, deletes the secret and the recovery codes, and ends the account's sessions except keep. If TOTP is off
 // already, it changes nothing and returns ErrTOTPOff.
-func (s *Logins) TOTPOff(account, keep, by string, now time.Time) error {
-	return s.commitUser(account, changeUser(account, func(rec *userRecord) error {
+func (l *Logins) TOTPOff(account, keep, by string, now time.Time) error {
+	return l.commitUser(account, changeUser(account, func(rec *userRecord) error {
 		if !rec.TOTP {
 			return ErrTOTPOff
 		}
@@ -207,8 +207,8 @@ func (s *Logins) TOTPOff(account, keep, by string, now time.Time) error {
 }
 
 // RecoveryLeft returns the number of unused recovery codes of the account.
-func (s *Logins) RecoveryLeft(account string) (int, error) {
-	rec, err := readUser(s.db, account)
+func (l *Logins) RecoveryLeft(account string) (int, error) {
+	rec, err := readUser(l.db, account)
 	if err != nil || !rec.TOTP {
 		return 0, err
 	}

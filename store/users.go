@@ -133,45 +133,45 @@ func newAccounts(db *DB) *Accounts {
 }
 
 // load reads all accounts and their keys when the store is opened, each in one scan, at the same time.
-func (s *Accounts) load() error {
+func (a *Accounts) load() error {
 	var usersErr, keysErr error
 	var reading sync.WaitGroup
-	reading.Go(func() { usersErr = s.loadUsers() })
-	reading.Go(func() { keysErr = s.loadKeys() })
+	reading.Go(func() { usersErr = a.loadUsers() })
+	reading.Go(func() { keysErr = a.loadKeys() })
 	reading.Wait()
 	return errors.Join(usersErr, keysErr)
 }
 
-func (s *Accounts) loadUsers() error {
-	return scan(s.db, []byte{tableUser}, nil, func(k, v []byte) error {
+func (a *Accounts) loadUsers() error {
+	return scan(a.db, []byte{tableUser}, nil, func(k, v []byte) error {
 		var u User // without its password, for speed
 		if err := decodeJSON(k, v, &u); err != nil {
 			return fmt.Errorf("account %s: %w", k[1:], err)
 		}
-		s.users[string(k[1:])] = u
+		a.users[string(k[1:])] = u
 		return nil
 	})
 }
 
-func (s *Accounts) loadKeys() error {
-	err := scan(s.db, []byte{tableAPIKey}, nil, func(k, v []byte) error {
+func (a *Accounts) loadKeys() error {
+	err := scan(a.db, []byte{tableAPIKey}, nil, func(k, v []byte) error {
 		account, _ := splitKeyName(k)
 		rec, err := readKeyRecord(v, account)
 		if err != nil {
 			return err
 		}
 		one := &cachedKey{apiKeyRecord: rec}
-		s.keys[rec.Hash], s.byID[rec.ID] = one, one
-		s.byAccount[account] = append(s.byAccount[account], one)
+		a.keys[rec.Hash], a.byID[rec.ID] = one, one
+		a.byAccount[account] = append(a.byAccount[account], one)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return scan(s.db, []byte{tableKeyUsed}, nil, func(k, v []byte) error {
+	return scan(a.db, []byte{tableKeyUsed}, nil, func(k, v []byte) error {
 		_, id := splitKeyName(k)
 		at, err := decodeUint64(v, "last use of API key "+string(id))
-		if one := s.byID[string(id)]; one != nil {
+		if one := a.byID[string(id)]; one != nil {
 			one.used.Store(int64(at))
 			one.written.Store(int64(at))
 		}
@@ -180,10 +180,10 @@ func (s *Accounts) loadKeys() error {
 }
 
 // refresh reads an account and its keys again, and replaces them in the cache.
-func (s *Accounts) refresh(account string) error {
-	s.refreshMu.Lock()
-	defer s.refreshMu.Unlock()
-	view := s.db.NewSnapshot()
+func (a *Accounts) refresh(account string) error {
+	a.refreshMu.Lock()
+	defer a.refreshMu.Unlock()
+	view := a.db.NewSnapshot()
 	defer view.Close()
 	rec, err := readUser(view, account)
 	if err != nil {
@@ -205,30 +205,30 @@ func (s *Accounts) refresh(account string) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.users[account] = rec.User
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.users[account] = rec.User
 	for i, k := range keys {
-		if old := s.byID[k.ID]; old != nil {
+		if old := a.byID[k.ID]; old != nil {
 			keys[i] = old // it may have a last use that is not written yet
 		}
 	}
-	for _, k := range s.byAccount[account] {
-		delete(s.keys, k.Hash)
-		delete(s.byID, k.ID)
+	for _, k := range a.byAccount[account] {
+		delete(a.keys, k.Hash)
+		delete(a.byID, k.ID)
 	}
 	for _, k := range keys {
-		s.keys[k.Hash] = k
-		s.byID[k.ID] = k
+		a.keys[k.Hash] = k
+		a.byID[k.ID] = k
 	}
-	s.byAccount[account] = keys
+	a.byAccount[account] = keys
 	return nil
 }
 
-func (s *Accounts) user(account string) (User, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	u, ok := s.users[account]
+func (a *Accounts) user(account string) (User, bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	u, ok := a.users[account]
 	return u, ok
 }
 
@@ -237,7 +237,7 @@ const usersLock = "\x00users"
 
 // AddUser creates an account with its first credits, unless a part of first, in the same commit, returns an error. It returns the
 // account's password, which is never shown again.
-func (s *Accounts) AddUser(ctx context.Context, n NewUser, by string, now time.Time, first ...Part) (User, string, error) {
+func (a *Accounts) AddUser(ctx context.Context, n NewUser, by string, now time.Time, first ...Part) (User, string, error) {
 	n.Role = cmp.Or(n.Role, Customer)
 	n.Password = cmp.Or(n.Password, RandomPassword())
 	email := strings.TrimSpace(n.Email)
@@ -248,7 +248,7 @@ func (s *Accounts) AddUser(ctx context.Context, n NewUser, by string, now time.T
 	if err := errors.Join(CheckEmail(email), badRole, n.Limits.check(), checkPasswordLength(n.Password)); err != nil {
 		return User{}, "", err
 	}
-	hash, err := s.passwords.hash(ctx, n.Password) // before any lock is taken
+	hash, err := a.passwords.hash(ctx, n.Password) // before any lock is taken
 	if err != nil {
 		return User{}, "", err
 	}
@@ -265,21 +265,21 @@ func (s *Accounts) AddUser(ctx context.Context, n NewUser, by string, now time.T
 	if n.Credits != 0 {
 		parts = append(parts, grantPart(u.ID, "initial", n.Credits, "initial credits", now))
 	}
-	if err := s.Commit(usersLock, parts...); err != nil {
+	if err := a.Commit(usersLock, parts...); err != nil {
 		return User{}, "", err
 	}
-	return u, n.Password, s.refresh(u.ID)
+	return u, n.Password, a.refresh(u.ID)
 }
 
 // FirstAdmin creates an admin with that password if there is no account, and reports whether it did.
-func (s *Accounts) FirstAdmin(ctx context.Context, email, password string, credits int64, now time.Time) (User, bool, error) {
-	if len(s.Users()) > 0 {
+func (a *Accounts) FirstAdmin(ctx context.Context, email, password string, credits int64, now time.Time) (User, bool, error) {
+	if len(a.Users()) > 0 {
 		return User{}, false, nil
 	}
 	none := func(b *pebble.Batch) error {
 		return scan(b, []byte{tableUser}, nil, func(_, _ []byte) error { return errNotFirst })
 	}
-	u, _, err := s.AddUser(ctx, NewUser{Email: email, Password: password, Role: Admin, Credits: credits}, "first start", now, none)
+	u, _, err := a.AddUser(ctx, NewUser{Email: email, Password: password, Role: Admin, Credits: credits}, "first start", now, none)
 	if errors.Is(err, errNotFirst) {
 		return User{}, false, nil
 	}
@@ -307,65 +307,65 @@ func changeUser(account string, change func(*userRecord) error) Part {
 }
 
 // commitUser commits a change of an account and updates the cache, so that every later request sees it.
-func (s *Accounts) commitUser(account string, parts ...Part) error {
-	if err := s.Commit(account, parts...); err != nil {
+func (a *Accounts) commitUser(account string, parts ...Part) error {
+	if err := a.Commit(account, parts...); err != nil {
 		return err
 	}
-	return s.refresh(account)
+	return a.refresh(account)
 }
 
 // DisableUser disables the account's keys, and ends its sessions and its reset link. Its jobs finish. The last active admin is refused with ErrLastAdmin.
-func (s *Accounts) DisableUser(account, by string, now time.Time) error {
-	s.disableMu.Lock()
-	defer s.disableMu.Unlock()
+func (a *Accounts) DisableUser(account, by string, now time.Time) error {
+	a.disableMu.Lock()
+	defer a.disableMu.Unlock()
 	otherAdmin := func(u User) bool { return u.ID != account && u.IsActiveAdmin() }
-	if u, _ := s.user(account); u.IsActiveAdmin() && !slices.ContainsFunc(s.Users(), otherAdmin) {
+	if u, _ := a.user(account); u.IsActiveAdmin() && !slices.ContainsFunc(a.Users(), otherAdmin) {
 		return ErrLastAdmin
 	}
-	return s.commitUser(account,
+	return a.commitUser(account,
 		changeUser(account, func(rec *userRecord) error { rec.Disabled, rec.Reset = true, nil; return nil }), dropSessions(account, ""),
 		AuditEvent{At: now, By: by, Action: "user disable", Target: account}.write)
 }
 
 // EnableUser enables a disabled account; its sessions stay ended.
-func (s *Accounts) EnableUser(account, by string, now time.Time) error {
-	return s.commitUser(account,
+func (a *Accounts) EnableUser(account, by string, now time.Time) error {
+	return a.commitUser(account,
 		changeUser(account, func(rec *userRecord) error { rec.Disabled = false; return nil }),
 		AuditEvent{At: now, By: by, Action: "user enable", Target: account}.write)
 }
 
 // SetLimits sets the account's own limits.
-func (s *Accounts) SetLimits(account string, l Limits, by string, now time.Time) error {
+func (a *Accounts) SetLimits(account string, l Limits, by string, now time.Time) error {
 	if err := l.check(); err != nil {
 		return err
 	}
-	return s.commitUser(account,
+	return a.commitUser(account,
 		changeUser(account, func(rec *userRecord) error { rec.Limits = l; return nil }),
 		AuditEvent{At: now, By: by, Action: "user limits", Target: account, Note: l.String()}.write)
 }
 
 // User returns an account by id, or ErrNotFound.
-func (s *Accounts) User(account string) (User, error) {
-	if u, ok := s.user(account); ok {
+func (a *Accounts) User(account string) (User, error) {
+	if u, ok := a.user(account); ok {
 		return u, nil
 	}
 	return User{}, fmt.Errorf("account %s: %w", account, ErrNotFound)
 }
 
 // UserByEmail returns the account with a login e-mail address, or ErrNotFound.
-func (s *Accounts) UserByEmail(email string) (User, error) {
-	id, err := get(s.db, emailKey(email))
+func (a *Accounts) UserByEmail(email string) (User, error) {
+	id, err := get(a.db, emailKey(email))
 	if err != nil {
 		return User{}, fmt.Errorf("account of that e-mail address: %w", err)
 	}
-	return s.User(string(id))
+	return a.User(string(id))
 }
 
 // Users lists all accounts by e-mail address.
-func (s *Accounts) Users() []User {
-	s.mu.RLock()
-	users := slices.Collect(maps.Values(s.users))
-	s.mu.RUnlock()
+func (a *Accounts) Users() []User {
+	a.mu.RLock()
+	users := slices.Collect(maps.Values(a.users))
+	a.mu.RUnlock()
 	slices.SortFunc(users, func(a, b User) int {
 		return cmp.Or(strings.Compare(foldEmail(a.Email), foldEmail(b.Email)), strings.Compare(a.ID, b.ID))
 	})

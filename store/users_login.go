@@ -35,7 +35,7 @@ func (e *ErrLockedOut) Error() string {
 const LoginsPerMinute = signin.NetworkPerMinute
 
 // AllowLogin checks and counts one attempt to log in from a client's address.
-func (s *Logins) AllowLogin(from netip.Addr, now time.Time) Decision { return s.guard.Allow(from, now) }
+func (l *Logins) AllowLogin(from netip.Addr, now time.Time) Decision { return l.guard.Allow(from, now) }
 
 // Logins are the passwords, second factors and sessions of accounts.
 type Logins struct {
@@ -57,12 +57,12 @@ const signinSecret = "sign-ins"
 const lockoutsLock = "\x00lock-outs"
 
 // saveLockouts writes the lock-outs that began, and removes those that were dropped.
-func (s *Logins) saveLockouts() error {
-	if !s.guard.HasChanges() {
+func (l *Logins) saveLockouts() error {
+	if !l.guard.HasChanges() {
 		return nil
 	}
-	return s.Commit(lockoutsLock, func(b *pebble.Batch) error {
-		return s.guard.Changes(func(k signin.Key, f signin.Failures) error {
+	return l.Commit(lockoutsLock, func(b *pebble.Batch) error {
+		return l.guard.Changes(func(k signin.Key, f signin.Failures) error {
 			if !f.LockOut() {
 				return b.Delete(key(tableLockout, string(k[:])), nil)
 			}
@@ -72,8 +72,8 @@ func (s *Logins) saveLockouts() error {
 }
 
 // loadLockouts reads what saveLockouts wrote.
-func (s *Logins) loadLockouts() error {
-	return scan(s.db, []byte{tableLockout}, nil, func(k, v []byte) error {
+func (l *Logins) loadLockouts() error {
+	return scan(l.db, []byte{tableLockout}, nil, func(k, v []byte) error {
 		var f signin.Failures
 		if len(k) != 1+len(signin.Key{}) || len(v) < expirySize {
 			return fmt.Errorf("a lock-out of %d and %d bytes", len(k), len(v))
@@ -81,62 +81,62 @@ func (s *Logins) loadLockouts() error {
 		if err := decodeJSON(k, v[expirySize:], &f); err != nil {
 			return err
 		}
-		s.guard.Restore(signin.Key(k[1:]), f)
+		l.guard.Restore(signin.Key(k[1:]), f)
 		return nil
 	})
 }
 
 // SweepLockouts forgets failures that no longer count, and deletes their lock-outs. It returns their number.
-func (s *Logins) SweepLockouts(now time.Time) (int, error) {
-	n := s.guard.Sweep(now)
-	return n, s.saveLockouts()
+func (l *Logins) SweepLockouts(now time.Time) (int, error) {
+	n := l.guard.Sweep(now)
+	return n, l.saveLockouts()
 }
 
 // passwordKey is the key by which wrong passwords are counted.
-func (s *Logins) passwordKey(l Login) (signin.Key, error) {
-	secret, err := s.Secret(signinSecret)
-	return signin.ForPasswords(secret, foldEmail(l.Email), l.From), err
+func (l *Logins) passwordKey(login Login) (signin.Key, error) {
+	secret, err := l.Secret(signinSecret)
+	return signin.ForPasswords(secret, foldEmail(login.Email), login.From), err
 }
 
 // codeKey is the key by which wrong codes are counted.
-func (s *Logins) codeKey(l Login) (signin.Key, error) {
-	secret, err := s.Secret(signinSecret)
-	return signin.ForCodes(secret, foldEmail(l.Email)), err
+func (l *Logins) codeKey(login Login) (signin.Key, error) {
+	secret, err := l.Secret(signinSecret)
+	return signin.ForCodes(secret, foldEmail(login.Email)), err
 }
 
 // countFailure counts an attempt as a failure, until succeed. If its key is locked out, it returns until when instead.
 // A lock-out that begins is durable before the attempt goes on, whether or not there is such an account.
-func (s *Logins) countFailure(k signin.Key, now time.Time) (until time.Time, err error) {
-	until = s.guard.Count(k, now)
+func (l *Logins) countFailure(k signin.Key, now time.Time) (until time.Time, err error) {
+	until = l.guard.Count(k, now)
 	if !until.IsZero() {
 		return until, nil
 	}
-	return until, s.saveLockouts()
+	return until, l.saveLockouts()
 }
 
 // succeed forgets the failures of a key.
-func (s *Logins) succeed(k signin.Key) error {
-	s.guard.Succeed(k)
-	return s.saveLockouts()
+func (l *Logins) succeed(k signin.Key) error {
+	l.guard.Succeed(k)
+	return l.saveLockouts()
 }
 
 // CheckPassword returns the account of an address and a password; LogIn also checks a code. An unknown address is treated like a
 // known one with a wrong password: it takes about the same time and is locked out alike, so that a client cannot find out whether
 // the account exists. The lock-out holds only for the network of the failures: the owner can still log in from another.
 // ErrDisabled is returned only after the right password.
-func (s *Logins) CheckPassword(ctx context.Context, l Login, now time.Time) (User, error) {
-	rec, err := s.matchPassword(ctx, l, now)
+func (l *Logins) CheckPassword(ctx context.Context, login Login, now time.Time) (User, error) {
+	rec, err := l.matchPassword(ctx, login, now)
 	if err != nil {
 		return User{}, err
 	}
-	return s.finishLogin(l, rec)
+	return l.finishLogin(login, rec)
 }
 
 // finishLogin ends an attempt with the right credentials.
-func (s *Logins) finishLogin(l Login, rec userRecord) (User, error) {
-	k, err := s.passwordKey(l)
+func (l *Logins) finishLogin(login Login, rec userRecord) (User, error) {
+	k, err := l.passwordKey(login)
 	if err == nil {
-		err = s.succeed(k)
+		err = l.succeed(k)
 	}
 	if err != nil {
 		return User{}, err
@@ -148,24 +148,24 @@ func (s *Logins) finishLogin(l Login, rec userRecord) (User, error) {
 }
 
 // matchPassword returns the account of an address and a password. It counts the attempt as a failure, until succeed.
-func (s *Logins) matchPassword(ctx context.Context, l Login, now time.Time) (userRecord, error) {
-	if len(l.Password) > MaxPassword {
+func (l *Logins) matchPassword(ctx context.Context, login Login, now time.Time) (userRecord, error) {
+	if len(login.Password) > MaxPassword {
 		return userRecord{}, ErrBadCredentials
 	}
-	k, err := s.passwordKey(l)
+	k, err := l.passwordKey(login)
 	if err != nil {
 		return userRecord{}, err
 	}
-	if until := s.guard.Locked(k, now); !until.IsZero() { // before it waits for a hash
+	if until := l.guard.Locked(k, now); !until.IsZero() { // before it waits for a hash
 		return userRecord{}, &ErrLockedOut{Until: until}
 	}
-	done, err := s.passwords.acquire(ctx)
+	done, err := l.passwords.acquire(ctx)
 	if err != nil {
 		return userRecord{}, err
 	}
 	defer done()
 	// Counted before the comparison, so that a hundred concurrent attempts count as a hundred, and after the wait for a slot.
-	until, err := s.countFailure(k, now)
+	until, err := l.countFailure(k, now)
 	if err != nil {
 		return userRecord{}, err
 	}
@@ -173,18 +173,18 @@ func (s *Logins) matchPassword(ctx context.Context, l Login, now time.Time) (use
 		return userRecord{}, &ErrLockedOut{Until: until}
 	}
 	var rec userRecord
-	id, err := get(s.db, emailKey(l.Email))
+	id, err := get(l.db, emailKey(login.Email))
 	if err == nil {
-		rec, err = readUser(s.db, string(id))
+		rec, err = readUser(l.db, string(id))
 	}
 	if errors.Is(err, ErrNotFound) { // it takes the time of a comparison: an unknown address is not answered faster than a known one
-		s.passwords.cost.derive(l.Password, make([]byte, 16), 32)
+		l.passwords.cost.derive(login.Password, make([]byte, 16), 32)
 		return userRecord{}, ErrBadCredentials
 	}
 	if err != nil {
 		return userRecord{}, err
 	}
-	ok, err := s.passwords.matches(rec.Password, l.Password)
+	ok, err := l.passwords.matches(rec.Password, login.Password)
 	if err != nil {
 		return userRecord{}, fmt.Errorf("password of %s: %w", rec.ID, err)
 	}
@@ -203,16 +203,16 @@ type NewPassword struct {
 
 // SetPassword replaces the account's password, ends its sessions except the one to keep, lifts a lock-out, and deletes a reset
 // token, unless a part of allowed, in the same commit, returns an error.
-func (s *Logins) SetPassword(ctx context.Context, account string, p NewPassword, now time.Time, allowed ...Part) error {
+func (l *Logins) SetPassword(ctx context.Context, account string, p NewPassword, now time.Time, allowed ...Part) error {
 	if err := checkPasswordLength(p.Password); err != nil {
 		return err
 	}
-	hash, err := s.passwords.hash(ctx, p.Password)
+	hash, err := l.passwords.hash(ctx, p.Password)
 	if err != nil {
 		return err
 	}
 	var email string
-	err = s.Commit(account, append(allowed,
+	err = l.Commit(account, append(allowed,
 		changeUser(account, func(rec *userRecord) error {
 			rec.Password, rec.Reset, email = hash, nil, rec.Email
 			return nil
@@ -222,12 +222,12 @@ func (s *Logins) SetPassword(ctx context.Context, account string, p NewPassword,
 	if err != nil {
 		return err
 	}
-	k, err := s.passwordKey(Login{Email: email})
+	k, err := l.passwordKey(Login{Email: email})
 	if err != nil {
 		return err
 	}
-	s.guard.ForgetLogin(k)
-	return s.saveLockouts()
+	l.guard.ForgetLogin(k)
+	return l.saveLockouts()
 }
 
 // resetTime is how long a reset token is valid.
@@ -244,10 +244,10 @@ type reset struct {
 
 // NewReset makes a token that is valid once, within an hour, to set a new password for the account. It replaces an earlier token. Only
 // this call returns it.
-func (s *Logins) NewReset(account, by string, now time.Time) (token string, expires time.Time, err error) {
+func (l *Logins) NewReset(account, by string, now time.Time) (token string, expires time.Time, err error) {
 	secret := base62.Random(tokenLength)
 	one := reset{hashSecret(secret), now.Add(resetTime).UTC()}
-	err = s.commitUser(account, changeUser(account, func(rec *userRecord) error {
+	err = l.commitUser(account, changeUser(account, func(rec *userRecord) error {
 		if rec.Disabled {
 			return ErrDisabled
 		}
@@ -262,7 +262,7 @@ func (s *Logins) NewReset(account, by string, now time.Time) (token string, expi
 }
 
 // ResetPassword uses up a token: it replaces the password, lifts a lock-out, and ends all sessions. from is the client's address.
-func (s *Logins) ResetPassword(ctx context.Context, token, password, from string, now time.Time) error {
+func (l *Logins) ResetPassword(ctx context.Context, token, password, from string, now time.Time) error {
 	account, secret, _ := strings.Cut(token, ".")
 	if checkName("account", account) != nil {
 		return ErrNoReset
@@ -281,9 +281,9 @@ func (s *Logins) ResetPassword(ctx context.Context, token, password, from string
 		}
 		return nil
 	}
-	if err := good(s.db); err != nil {
+	if err := good(l.db); err != nil {
 		return err // before anything is hashed
 	}
 	stillValid := func(b *pebble.Batch) error { return good(b) }
-	return s.SetPassword(ctx, account, NewPassword{Password: password, By: AuditActor(account, from)}, now, stillValid)
+	return l.SetPassword(ctx, account, NewPassword{Password: password, By: AuditActor(account, from)}, now, stillValid)
 }

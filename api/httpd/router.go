@@ -78,11 +78,11 @@ func newRouter(routes []Route, m *metrics) router {
 
 // find finds the route of a path as it was sent, and the value of its parameter. For a path with other methods the refusal
 // lists them; any other path is not found. HEAD is GET without a body. A parameter is one segment; only it may be percent-encoded.
-func (t *router) find(method, path []byte) (*servedRoute, string, error) {
+func (r *router) find(method, path []byte) (*servedRoute, string, error) {
 	if string(method) == "HEAD" {
 		method = []byte("GET")
 	}
-	for _, r := range t.static[string(path)] {
+	for _, r := range r.static[string(path)] {
 		if r.Method == string(method) {
 			return r, "", nil
 		}
@@ -90,7 +90,7 @@ func (t *router) find(method, path []byte) (*servedRoute, string, error) {
 	var allow []string
 	segments := strings.Split(string(path), "/")
 routes:
-	for _, r := range t.all {
+	for _, r := range r.all {
 		if len(segments) != len(r.segments) {
 			continue
 		}

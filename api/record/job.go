@@ -77,10 +77,10 @@ type Preview struct {
 }
 
 // SetPreview adds the preview to the record of a job in state ready.
-func (r *Job) SetPreview(p coordinator.Preview) {
-	r.Preview = &Preview{
-		Delimiter: r.Delimiter, Encoding: r.Encoding, Columns: p.Columns, Rows: p.Rows, Total: r.Rows, Unique: r.Unique,
-		Duplicates: r.Duplicates, Blank: r.Blank, Needed: *r.Needed, ETA: *r.ETA,
+func (j *Job) SetPreview(p coordinator.Preview) {
+	j.Preview = &Preview{
+		Delimiter: j.Delimiter, Encoding: j.Encoding, Columns: p.Columns, Rows: p.Rows, Total: j.Rows, Unique: j.Unique,
+		Duplicates: j.Duplicates, Blank: j.Blank, Needed: *j.Needed, ETA: *j.ETA,
 	}
 }
 

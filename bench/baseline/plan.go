@@ -29,8 +29,8 @@ type Task struct {
 }
 
 // recipients counts those of the task.
-func (e Task) recipients() (n int) {
-	for _, tr := range e.Transactions {
+func (t Task) recipients() (n int) {
+	for _, tr := range t.Transactions {
 		n += len(tr)
 	}
 	return n

@@ -105,11 +105,11 @@ func Measure(ctx context.Context, workers, tasks int, run RunTask) (total Count,
 const maxFailedConnections = 2
 
 // RunTask runs one task over as many connections as its host requires.
-func (c SMTP) RunTask(ctx context.Context, e Task) (count Count) {
+func (s SMTP) RunTask(ctx context.Context, e Task) (count Count) {
 	e.Transactions = slices.Clone(e.Transactions) // it is consumed, and the caller may run the task again
 	for failed := 0; len(e.Transactions) > 0 && failed < maxFailedConnections && ctx.Err() == nil; {
 		count.Connections++
-		done, accepted := c.converse(ctx, &e)
+		done, accepted := s.converse(ctx, &e)
 		count.Recipients += done
 		count.Accepted += accepted
 		failed++
@@ -122,18 +122,18 @@ func (c SMTP) RunTask(ctx context.Context, e Task) (count Count) {
 }
 
 // converse sends recipients over one connection, and leaves the unsent ones in e.
-func (c SMTP) converse(ctx context.Context, e *Task) (done, accepted int) {
-	conn, err := c.Dial(ctx, "tcp", e.At.String())
+func (s SMTP) converse(ctx context.Context, e *Task) (done, accepted int) {
+	conn, err := s.Dial(ctx, "tcp", e.At.String())
 	if err != nil {
 		return 0, 0
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	s := bareSession{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), timeout: c.Timeout}
-	burst, err := s.greet(c.EHLO)
+	session := bareSession{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), timeout: s.Timeout}
+	burst, err := session.greet(s.EHLO)
 	for err == nil && len(e.Transactions) > 0 {
 		var n, ok int
-		n, ok, err = s.ask(c.From, &e.Transactions, burst)
+		n, ok, err = session.ask(s.From, &e.Transactions, burst)
 		done, accepted = done+n, accepted+ok
 	}
 	return done, accepted

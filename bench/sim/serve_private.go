@@ -24,24 +24,24 @@ func NewPrivateNetwork(p netip.Prefix) (PrivateNetwork, error) {
 	return PrivateNetwork{}, fmt.Errorf("network %s: a pretend internet has no business on a public one", p)
 }
 
-func (w PrivateNetwork) check(at netip.AddrPort) error {
-	if at.Addr().IsLoopback() || w.Prefix.Contains(at.Addr()) {
+func (p PrivateNetwork) check(at netip.AddrPort) error {
+	if at.Addr().IsLoopback() || p.Prefix.Contains(at.Addr()) {
 		return nil
 	}
-	return fmt.Errorf("%s is not in %s", at, w.Prefix)
+	return fmt.Errorf("%s is not in %s", at, p.Prefix)
 }
 
 // Listen opens a TCP port.
-func (w PrivateNetwork) Listen(at netip.AddrPort) (net.Listener, error) {
-	if err := w.check(at); err != nil {
+func (p PrivateNetwork) Listen(at netip.AddrPort) (net.Listener, error) {
+	if err := p.check(at); err != nil {
 		return nil, err
 	}
 	return net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
 }
 
 // ListenPacket opens a UDP port.
-func (w PrivateNetwork) ListenPacket(at netip.AddrPort) (net.PacketConn, error) {
-	if err := w.check(at); err != nil {
+func (p PrivateNetwork) ListenPacket(at netip.AddrPort) (net.PacketConn, error) {
+	if err := p.check(at); err != nil {
 		return nil, err
 	}
 	return net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))

@@ -31,17 +31,17 @@ type Row struct {
 }
 
 // LogEntry returns the log entry of an answered row, with its score at now. The flags are the row's own, not those of a cache.
-func (a *Row) LogEntry(k jobfiles.Kind, v *engine.Verdict, now time.Time) jobfiles.Row {
-	v.Flags = a.Flags
+func (r *Row) LogEntry(k jobfiles.Kind, v *engine.Verdict, now time.Time) jobfiles.Row {
+	v.Flags = r.Flags
 	if v.VerifiedAt.IsZero() {
 		v.VerifiedAt = now
 	}
 	v.Score = engine.Score(v, now)
-	r := jobfiles.Row{Number: a.Number, Kind: k, Verdict: v, Suggestion: a.Suggestion}
-	if a.Route != nil {
-		r.MX = a.Route.Mx
+	row := jobfiles.Row{Number: r.Number, Kind: k, Verdict: v, Suggestion: r.Suggestion}
+	if r.Route != nil {
+		row.MX = r.Route.Mx
 	}
-	return r
+	return row
 }
 
 const (

@@ -12,11 +12,11 @@ const (
 // compare compares a job with the other scheduled ones. short: it has far fewer rows left than another one. longBacklog: the hourly
 // budgets of a class of it are to be used evenly, so that each hour leaves some for short jobs. That is so if the class's backlog, of
 // all jobs, is long, or if another class of the job will take a day, and longer than this one would if all of its rows were refused.
-func (d *Scheduler) compare(job *Job, class string) (short, longBacklog bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (s *Scheduler) compare(job *Job, class string) (short, longBacklog bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	rows, largest := 0.0, int64(0)
-	for _, one := range d.jobs {
+	for _, one := range s.jobs {
 		if q := one.queues[class]; q != nil {
 			rows += float64(q.rows+q.unanswered) * one.splitFactor()
 		}

@@ -45,8 +45,8 @@ type Job struct {
 }
 
 // NewJob makes a job without chunks. None is sent before Start.
-func (d *Scheduler) NewJob(cfg JobConfig) *Job {
-	return &Job{scheduler: d, cfg: cfg, queues: map[string]*classQueue{}, rates: map[string]*classRate{}, finished: make(chan struct{})}
+func (s *Scheduler) NewJob(cfg JobConfig) *Job {
+	return &Job{scheduler: s, cfg: cfg, queues: map[string]*classQueue{}, rates: map[string]*classRate{}, finished: make(chan struct{})}
 }
 
 // Start lets the scheduler send chunks of the job. They come back early when ctx ends.

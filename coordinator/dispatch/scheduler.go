@@ -103,11 +103,11 @@ func (h *delayHeap) Pop() any {
 }
 
 // Run sends chunks until ctx ends. Chunks in flight then are their jobs' own: see Job.Stop.
-func (d *Scheduler) Run(ctx context.Context) {
+func (s *Scheduler) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		next, wait := d.pick(time.Now())
+		next, wait := s.pick(time.Now())
 		if next == nil {
-			d.sleep(ctx, wait)
+			s.sleep(ctx, wait)
 			continue
 		}
 		go next.run()
@@ -116,36 +116,36 @@ func (d *Scheduler) Run(ctx context.Context) {
 
 const maxSleep = time.Minute
 
-func (d *Scheduler) sleep(ctx context.Context, wait time.Duration) {
+func (s *Scheduler) sleep(ctx context.Context, wait time.Duration) {
 	if wait < 0 || wait > maxSleep { // in case the clock is set or a notification is lost
 		wait = maxSleep
 	}
 	t := time.NewTimer(wait)
 	defer t.Stop()
 	select {
-	case <-d.wake:
+	case <-s.wake:
 	case <-t.C:
 	case <-ctx.Done():
 	}
 }
 
 // Wake makes the scheduler look again, as after a step of the clock.
-func (d *Scheduler) Wake() { d.wake.Notify() }
+func (s *Scheduler) Wake() { s.wake.Notify() }
 
 // pick takes the next chunk that may be sent, from the next job with one; else it returns how long to wait, -1 if unknown.
-func (d *Scheduler) pick(now time.Time) (*dispatchedChunk, time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.idle = false
-	most := limitsFor(d.cfg.sourceCount())
-	full, wait := d.inFlight.full(most.unanswered, now)
-	d.limitReached = full
-	if full || d.dispatchedRows >= most.dispatchedRows || d.dispatchedChunks >= most.chunks {
+func (s *Scheduler) pick(now time.Time) (*dispatchedChunk, time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idle = false
+	most := limitsFor(s.cfg.sourceCount())
+	full, wait := s.inFlight.full(most.unanswered, now)
+	s.limitReached = full
+	if full || s.dispatchedRows >= most.dispatchedRows || s.dispatchedChunks >= most.chunks {
 		return nil, wait
 	}
-	for range d.jobs {
-		job := d.jobs[d.nextJob%len(d.jobs)]
-		d.nextJob++
+	for range s.jobs {
+		job := s.jobs[s.nextJob%len(s.jobs)]
+		s.nextJob++
 		for len(job.delayed) > 0 && !job.delayed[0].at.After(now) { // due items go to their queues
 			x := heap.Pop(&job.delayed).(delayedItem)
 			if x.queue != nil {
@@ -163,10 +163,10 @@ func (d *Scheduler) pick(now time.Time) (*dispatchedChunk, time.Duration) {
 			q.dispatched++
 			job.markEligible(q, now)
 			job.rateOf(q.class, now)
-			d.dispatchedRows += int(c.Rows)
-			d.dispatchedChunks++
+			s.dispatchedRows += int(c.Rows)
+			s.dispatchedChunks++
 			job.dispatched.Add(1)
-			return &dispatchedChunk{job: job, queue: q, chunk: c, interval: d.inFlight.add(int(c.Rows), now)}, 0
+			return &dispatchedChunk{job: job, queue: q, chunk: c, interval: s.inFlight.add(int(c.Rows), now)}, 0
 		}
 		job.wantsMore.Store(true)
 		if len(job.delayed) > 0 {
@@ -175,15 +175,15 @@ func (d *Scheduler) pick(now time.Time) (*dispatchedChunk, time.Duration) {
 			}
 		}
 	}
-	d.idle = true
+	s.idle = true
 	return nil, wait
 }
 
 // answered stops counting n rows of a chunk that a prober has finished, and records which of the others wait there for a budget.
-func (d *Scheduler) answered(dc *dispatchedChunk, n int, held wire.Held) {
+func (s *Scheduler) answered(dc *dispatchedChunk, n int, held wire.Held) {
 	job, q := dc.job, dc.queue
-	d.mu.Lock()
-	d.inFlight.answered(dc.interval, n)
+	s.mu.Lock()
+	s.inFlight.answered(dc.interval, n)
 	q.unanswered -= n
 	q.held.Rows += held.Rows - dc.held.Rows
 	if held.Rows > 0 {
@@ -191,18 +191,18 @@ func (d *Scheduler) answered(dc *dispatchedChunk, n int, held wire.Held) {
 	}
 	dc.held = held
 	now := time.Now()
-	full, _ := d.inFlight.full(limitsFor(d.cfg.sourceCount()).unanswered, now)
+	full, _ := s.inFlight.full(limitsFor(s.cfg.sourceCount()).unanswered, now)
 	wasEligible := q.eligible
 	job.markEligible(q, now)
-	wakeNeeded := d.limitReached && !full || !wasEligible && q.eligible
-	d.mu.Unlock()
+	wakeNeeded := s.limitReached && !full || !wasEligible && q.eligible
+	s.mu.Unlock()
 	if wakeNeeded {
-		d.wake.Notify()
+		s.wake.Notify()
 	}
 }
 
 // chunkReturned stops counting a chunk. The class of a single route pauses until its budget allows more, as the prober says.
-func (d *Scheduler) chunkReturned(dc *dispatchedChunk) {
+func (s *Scheduler) chunkReturned(dc *dispatchedChunk) {
 	job := dc.job
 	q := dc.queue
 	left := dc.unanswered
@@ -210,32 +210,32 @@ func (d *Scheduler) chunkReturned(dc *dispatchedChunk) {
 	if dc.rows == nil { // it was not read
 		left = int(dc.chunk.Rows)
 	}
-	d.mu.Lock()
+	s.mu.Lock()
 	job.rateOf(q.class, time.Now()).answered += dc.answered
-	d.dispatchedRows -= int(dc.chunk.Rows)
-	d.inFlight.answered(dc.interval, left)
-	d.dispatchedChunks--
+	s.dispatchedRows -= int(dc.chunk.Rows)
+	s.inFlight.answered(dc.interval, left)
+	s.dispatchedChunks--
 	q.dispatchedRows -= int(dc.chunk.Rows)
 	q.unanswered -= left
 	q.held.Rows -= dc.held.Rows
 	dc.held = wire.Held{}
 	q.dispatched--
 	now := time.Now()
-	until = boundedDue(until, longestWait(d.cfg.Table()), now)
+	until = boundedDue(until, longestWait(s.cfg.Table()), now)
 	if q.ofOneRoute && until.After(now) && until.After(q.pausedUntil) {
 		q.pausedUntil = until
 		heap.Push(&job.delayed, delayedItem{at: until, queue: q})
 	}
 	job.markEligible(q, now)
-	d.mu.Unlock()
-	d.wake.Notify()
+	s.mu.Unlock()
+	s.wake.Notify()
 }
 
 // add adds chunks of a job to their queues, or to delayed if they are not due.
-func (d *Scheduler) add(job *Job, added []chunks.Chunk) {
-	d.mu.Lock()
+func (s *Scheduler) add(job *Job, added []chunks.Chunk) {
+	s.mu.Lock()
 	now := time.Now()
-	most := longestWait(d.cfg.Table())
+	most := longestWait(s.cfg.Table())
 	for _, c := range added {
 		c.NotBefore = boundedDue(c.NotBefore, most, now)
 		if c.NotBefore.After(now) {
@@ -245,8 +245,8 @@ func (d *Scheduler) add(job *Job, added []chunks.Chunk) {
 		}
 	}
 	job.wantsMore.Store(false)
-	d.mu.Unlock()
-	d.wake.Notify()
+	s.mu.Unlock()
+	s.wake.Notify()
 }
 
 // longestWait is the longest time that a row may wait: for a retry after a deferral, or for an hourly budget.

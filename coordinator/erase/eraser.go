@@ -56,24 +56,24 @@ func New(cfg Config) *Eraser {
 
 // Erase erases an address. The error is nil once the erasure is durable; the receipt says what was reached. Run retries the
 // rest, in this process or the next.
-func (r *Eraser) Erase(ctx context.Context, a engine.Address, by string, now time.Time) (store.Erasure, error) {
-	e, err := r.cfg.Store.RequestErasure(a.Folded(), by, now)
+func (e *Eraser) Erase(ctx context.Context, a engine.Address, by string, now time.Time) (store.Erasure, error) {
+	erasure, err := e.cfg.Store.RequestErasure(a.Folded(), by, now)
 	if err != nil {
-		return e, err
+		return erasure, err
 	}
-	if err := r.tryErasure(ctx, e.ID); err != nil && ctx.Err() == nil {
-		return e, err
+	if err := e.tryErasure(ctx, erasure.ID); err != nil && ctx.Err() == nil {
+		return erasure, err
 	}
-	return r.cfg.Store.Erasure(e.ID)
+	return e.cfg.Store.Erasure(erasure.ID)
 }
 
 // Run retries open erasures until ctx ends or the state store fails.
-func (r *Eraser) Run(ctx context.Context) error {
+func (e *Eraser) Run(ctx context.Context) error {
 	tick := time.NewTicker(erasePoll)
 	defer tick.Stop()
 	tried := map[string]*attempt{} // by this process
 	for {
-		if err := r.tryPending(ctx, tried); err != nil && ctx.Err() == nil && !vfs.IsNoSpaceError(err) {
+		if err := e.tryPending(ctx, tried); err != nil && ctx.Err() == nil && !vfs.IsNoSpaceError(err) {
 			return err
 		}
 		select {
@@ -90,8 +90,8 @@ type attempt struct {
 	unreachable map[string]bool // nodes that it waits for and that were absent since
 }
 
-func (r *Eraser) tryPending(ctx context.Context, tried map[string]*attempt) error {
-	ids, err := r.cfg.Store.OpenErasures()
+func (e *Eraser) tryPending(ctx context.Context, tried map[string]*attempt) error {
+	ids, err := e.cfg.Store.OpenErasures()
 	if err != nil {
 		return err
 	}
@@ -102,30 +102,30 @@ func (r *Eraser) tryPending(ctx context.Context, tried map[string]*attempt) erro
 	}
 	for _, id := range ids {
 		last := tried[id]
-		if last != nil && !r.nodeReturned(id, last) && time.Since(last.at) < eraseRetryEvery {
+		if last != nil && !e.nodeReturned(id, last) && time.Since(last.at) < eraseRetryEvery {
 			continue
 		}
 		last = &attempt{time.Now(), map[string]bool{}}
 		tried[id] = last
-		if err := r.tryErasure(ctx, id); err != nil {
+		if err := e.tryErasure(ctx, id); err != nil {
 			return err
 		}
-		r.nodeReturned(id, last) // records which nodes are absent
+		e.nodeReturned(id, last) // records which nodes are absent
 	}
 	return nil
 }
 
 // nodeReturned reports whether the erasure waits for a node that was absent after the last try and is reachable now. A node that
 // was reachable and failed waits for the next minute.
-func (r *Eraser) nodeReturned(id string, last *attempt) (back bool) {
-	e, err := r.cfg.Store.Erasure(id)
-	if err != nil || r.cfg.Caches == nil {
+func (e *Eraser) nodeReturned(id string, last *attempt) (back bool) {
+	erasure, err := e.cfg.Store.Erasure(id)
+	if err != nil || e.cfg.Caches == nil {
 		return false
 	}
-	for _, c := range e.Caches {
+	for _, c := range erasure.Caches {
 		switch {
 		case !c.Done.IsZero():
-		case !r.cfg.Caches.Reachable(c.Node):
+		case !e.cfg.Caches.Reachable(c.Node):
 			last.unreachable[c.Node] = true
 		case last.unreachable[c.Node]:
 			back = true
@@ -136,97 +136,102 @@ func (r *Eraser) nodeReturned(id string, last *attempt) (back bool) {
 
 // tryErasure runs all steps of an open erasure. A failed step is recorded in the erasure, and the next step runs anyway. An
 // error means that the state store failed or ctx has ended.
-func (r *Eraser) tryErasure(ctx context.Context, id string) error {
-	if err := pipeline.Acquire(ctx, r.slot); err != nil {
+func (e *Eraser) tryErasure(ctx context.Context, id string) error {
+	if err := pipeline.Acquire(ctx, e.slot); err != nil {
 		return err
 	}
-	defer func() { <-r.slot }()
-	e, err := r.cfg.Store.Erasure(id)
-	if err != nil || !e.Open() {
+	defer func() { <-e.slot }()
+	erasure, err := e.cfg.Store.Erasure(id)
+	if err != nil || !erasure.Open() {
 		return err
 	}
-	if e.Address == "" { // only its end failed
-		return r.finish(ctx, &e)
+	if erasure.Address == "" { // only its end failed
+		return e.finish(ctx, &erasure)
 	}
-	was := e.Fault
-	e.LastTry = time.Now().UTC()
+	was := erasure.Fault
+	erasure.LastTry = time.Now().UTC()
 	var faults []string
-	for _, step := range [...]func(context.Context, *store.Erasure) error{r.eraseJobs, r.eraseAnswers, r.eraseCaches} {
-		err := step(ctx, &e)
+	for _, step := range [...]func(context.Context, *store.Erasure) error{e.eraseJobs, e.eraseAnswers, e.eraseCaches} {
+		err := step(ctx, &erasure)
 		if errors.Is(err, store.ErrBroken) || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
 		}
 		if err != nil {
-			faults = append(faults, strings.ReplaceAll(err.Error(), e.Address, erasedText))
+			faults = append(faults, strings.ReplaceAll(err.Error(), erasure.Address, erasedText))
 		}
-		e.Fault = strings.Join(faults, "; ")
-		if err := r.cfg.Store.SaveErasure(&e); err != nil {
+		erasure.Fault = strings.Join(faults, "; ")
+		if err := e.cfg.Store.SaveErasure(&erasure); err != nil {
 			return err
 		}
 	}
-	waits := slices.ContainsFunc(e.Caches, func(c store.ErasedCache) bool { return c.Done.IsZero() && e.LastTry.Before(c.Until) })
+	waits := slices.ContainsFunc(erasure.Caches, func(c store.ErasedCache) bool {
+		return c.Done.IsZero() && erasure.LastTry.Before(c.Until)
+	})
 	switch {
-	case e.Fault == "" && !waits:
-		return r.finish(ctx, &e)
-	case e.Fault != was:
-		r.cfg.Log.Warn("an erasure is not finished: it is tried again each minute", "erasure", e.ID, "error", e.Fault)
+	case erasure.Fault == "" && !waits:
+		return e.finish(ctx, &erasure)
+	case erasure.Fault != was:
+		e.cfg.Log.Warn("an erasure is not finished: it is tried again each minute",
+			"erasure", erasure.ID, "error", erasure.Fault)
 	}
 	return nil
 }
 
 // finish ends an erasure that has reached everything. A failure is tried again with the others.
-func (r *Eraser) finish(ctx context.Context, e *store.Erasure) error {
-	err := r.cfg.Store.FinishErasure(ctx, e)
+func (e *Eraser) finish(ctx context.Context, erasure *store.Erasure) error {
+	err := e.cfg.Store.FinishErasure(ctx, erasure)
 	if err == nil || errors.Is(err, store.ErrBroken) || ctx.Err() != nil {
 		return err
 	}
-	r.cfg.Log.Warn("an erasure is not finished: it is tried again each minute", "erasure", e.ID, "error", err)
+	e.cfg.Log.Warn("an erasure is not finished: it is tried again each minute", "erasure", erasure.ID, "error", err)
 	return nil
 }
 
 // eraseJobs is the step for the files of jobs. Each job that contains the address is recorded durably before it is changed.
-func (r *Eraser) eraseJobs(ctx context.Context, e *store.Erasure) error {
-	if e.JobsDone {
+func (e *Eraser) eraseJobs(ctx context.Context, erasure *store.Erasure) error {
+	if erasure.JobsDone {
 		return nil
 	}
-	left, err := r.cfg.Jobs.Erase(ctx, e.Address, e.JobsLeft, func(job string, rows int64) error {
-		if e.Jobs == nil {
-			e.Jobs = map[string]int64{}
+	left, err := e.cfg.Jobs.Erase(ctx, erasure.Address, erasure.JobsLeft, func(job string, rows int64) error {
+		if erasure.Jobs == nil {
+			erasure.Jobs = map[string]int64{}
 		}
-		e.Jobs[job] = max(e.Jobs[job], rows)
-		e.JobCount, e.Rows = int64(len(e.Jobs)), 0
-		for _, n := range e.Jobs {
-			e.Rows += n
+		erasure.Jobs[job] = max(erasure.Jobs[job], rows)
+		erasure.JobCount, erasure.Rows = int64(len(erasure.Jobs)), 0
+		for _, n := range erasure.Jobs {
+			erasure.Rows += n
 		}
-		return r.cfg.Store.SaveErasure(e)
+		return e.cfg.Store.SaveErasure(erasure)
 	})
-	e.JobsLeft, e.JobsDone = left, err == nil
+	erasure.JobsLeft, erasure.JobsDone = left, err == nil
 	return err
 }
 
-func (r *Eraser) eraseAnswers(_ context.Context, e *store.Erasure) error {
-	n, err := r.cfg.Answers(e.Address)
-	e.Answers += int64(n)
+func (e *Eraser) eraseAnswers(_ context.Context, erasure *store.Erasure) error {
+	n, err := e.cfg.Answers(erasure.Address)
+	erasure.Answers += int64(n)
 	return err
 }
 
 var errNoCaches = errors.New("the caches are erased when the server runs")
 
 // eraseCaches is the step for the caches that are not done.
-func (r *Eraser) eraseCaches(ctx context.Context, e *store.Erasure) error {
-	if r.cfg.Caches == nil {
+func (e *Eraser) eraseCaches(ctx context.Context, erasure *store.Erasure) error {
+	if e.cfg.Caches == nil {
 		return errNoCaches
 	}
 	at := func(node string) *store.ErasedCache {
-		i := slices.IndexFunc(e.Caches, func(c store.ErasedCache) bool { return c.Node == node })
+		i := slices.IndexFunc(erasure.Caches, func(c store.ErasedCache) bool { return c.Node == node })
 		if i < 0 {
-			i = len(e.Caches)
-			e.Caches = append(e.Caches, store.ErasedCache{Node: node, Until: e.Requested.Add(cacheLife)})
+			i = len(erasure.Caches)
+			erasure.Caches = append(erasure.Caches, store.ErasedCache{Node: node, Until: erasure.Requested.Add(cacheLife)})
 		}
-		return &e.Caches[i]
+		return &erasure.Caches[i]
 	}
-	reached, unreachable, err := r.cfg.Caches.Forget(ctx, e.Address, func(node string) bool {
-		return slices.ContainsFunc(e.Caches, func(c store.ErasedCache) bool { return c.Node == node && !c.Done.IsZero() })
+	reached, unreachable, err := e.cfg.Caches.Forget(ctx, erasure.Address, func(node string) bool {
+		return slices.ContainsFunc(erasure.Caches, func(c store.ErasedCache) bool {
+			return c.Node == node && !c.Done.IsZero()
+		})
 	})
 	for node, verdicts := range reached {
 		c := at(node)

@@ -118,15 +118,15 @@ func newMembership(view *cluster.View, members map[string]*member, old *membersh
 }
 
 // has reports whether an identity has a share.
-func (r *membership) has(identity string) bool {
-	_, ok := r.shares[identity]
+func (m *membership) has(identity string) bool {
+	_, ok := m.shares[identity]
 	return ok
 }
 
 // delayNarrow lets narrow keys have no owner until a time, or longer.
-func (r *membership) delayNarrow(until time.Time) {
-	if until.After(r.startDelayEnd) {
-		r.startDelayEnd = until
+func (m *membership) delayNarrow(until time.Time) {
+	if until.After(m.startDelayEnd) {
+		m.startDelayEnd = until
 	}
 }
 
@@ -171,27 +171,27 @@ func (o *owner) found() bool { return o.identity != "" }
 func (o *owner) ready() bool { return o.found() && o.usable && o.readyAt.IsZero() }
 
 // ownerOf finds the identity that owns a key of a provider. At a wide provider it is the pinned one while that has a share.
-func (r *membership) ownerOf(k shard.Key, narrow bool, of *engine.Provider, pinned string, now time.Time) owner {
-	set := r.set
+func (m *membership) ownerOf(k shard.Key, narrow bool, of *engine.Provider, pinned string, now time.Time) owner {
+	set := m.set
 	if !narrow {
-		if s, ok := r.shares[pinned]; ok && !r.quarantines.has(pinned, of.ID) {
+		if s, ok := m.shares[pinned]; ok && !m.quarantines.has(pinned, of.ID) {
 			return owner{identity: pinned, share: s}
 		}
-		set = r.sharersOf(of)
+		set = m.sharersOf(of)
 	}
 	id, ok := ownerIn(set, k, of)
 	if !ok {
 		return owner{}
 	}
-	o := owner{identity: id.Name, share: r.shares[id.Name]}
+	o := owner{identity: id.Name, share: m.shares[id.Name]}
 	if !narrow {
 		return o
 	}
-	if now.Before(r.startDelayEnd) {
-		o.readyAt = r.startDelayEnd
+	if now.Before(m.startDelayEnd) {
+		o.readyAt = m.startDelayEnd
 		return o
 	}
-	for _, f := range slices.Backward(r.formerSets) {
+	for _, f := range slices.Backward(m.formerSets) {
 		if was, _ := ownerIn(f.set, k, of); was != id && now.Before(f.availableAt(was)) {
 			o.readyAt = f.availableAt(was)
 			break
@@ -202,13 +202,13 @@ func (r *membership) ownerOf(k shard.Key, narrow bool, of *engine.Provider, pinn
 
 // absentOwners are the absent nodes whose rows wait for them, and until when: then the routes go to others. A node without a share
 // owns nothing that could wait.
-func (r *membership) absentOwners() (nodes []string, until time.Time) {
+func (m *membership) absentOwners() (nodes []string, until time.Time) {
 	owns := map[string]bool{}
-	for _, s := range r.shares {
+	for _, s := range m.shares {
 		owns[s.node.name] = true
 	}
-	for i := range r.view.Nodes {
-		n := &r.view.Nodes[i]
+	for i := range m.view.Nodes {
+		n := &m.view.Nodes[i]
 		if n.State != cluster.Suspect || n.Usable || !owns[n.Name] {
 			continue
 		}
@@ -222,22 +222,22 @@ func (r *membership) absentOwners() (nodes []string, until time.Time) {
 
 // ownerForSingle finds the identity that takes a single call now. A narrow key's former owner serves it during the hand-over; at a
 // wide provider, where each source has its own budget, the next best identity does while the owner is absent.
-func (r *membership) ownerForSingle(k shard.Key, narrow bool, of *engine.Provider, without map[*member]bool, now time.Time) owner {
-	o := r.ownerOf(k, narrow, of, "", now)
+func (m *membership) ownerForSingle(k shard.Key, narrow bool, of *engine.Provider, without map[*member]bool, now time.Time) owner {
+	o := m.ownerOf(k, narrow, of, "", now)
 	if narrow {
 		closing := false // another source may still have connections for the key
-		for i := range r.formerSets {
-			f := &r.formerSets[i]
+		for i := range m.formerSets {
+			f := &m.formerSets[i]
 			was, ok := ownerIn(f.set, k, of)
 			if !ok || !now.Before(f.closedAt) || f.neverAsked[was.Name] {
 				continue
 			}
-			if r.shares[was.Name].usable {
-				return owner{identity: was.Name, share: r.shares[was.Name]}
+			if m.shares[was.Name].usable {
+				return owner{identity: was.Name, share: m.shares[was.Name]}
 			}
 			closing = closing || was.Name != o.identity
 		}
-		if !closing && !now.Before(r.startDelayEnd) {
+		if !closing && !now.Before(m.startDelayEnd) {
 			o.readyAt = time.Time{} // one recipient does not wait for a minute's budget
 		}
 		return o
@@ -246,14 +246,14 @@ func (r *membership) ownerForSingle(k shard.Key, narrow bool, of *engine.Provide
 		return o
 	}
 	var left []shard.Identity
-	for _, id := range r.usable.All() {
-		if !without[r.shares[id.Name].node] && !r.quarantines.has(id.Name, of.ID) {
+	for _, id := range m.usable.All() {
+		if !without[m.shares[id.Name].node] && !m.quarantines.has(id.Name, of.ID) {
 			left = append(left, id)
 		}
 	}
-	id, ok := ownerIn(next(r.set, left), k, of)
+	id, ok := ownerIn(next(m.set, left), k, of)
 	if !ok {
 		return owner{}
 	}
-	return owner{identity: id.Name, share: r.shares[id.Name]}
+	return owner{identity: id.Name, share: m.shares[id.Name]}
 }

@@ -31,20 +31,20 @@ const (
 )
 
 // has reports that a source is quarantined at a provider, or everywhere.
-func (r quarantines) has(identity, provider string) bool {
-	_, atProvider := r[quarantine{identity, provider}]
-	_, everywhere := r[quarantine{identity, ""}]
+func (q quarantines) has(identity, provider string) bool {
+	_, atProvider := q[quarantine{identity, provider}]
+	_, everywhere := q[quarantine{identity, ""}]
 	return atProvider || everywhere
 }
 
 // add adds what a node's status says.
-func (r quarantines) add(status wire.Status) {
+func (q quarantines) add(status wire.Status) {
 	for _, id := range status.Identities {
 		if id.State == wire.StateQuarantined {
-			r[quarantine{id.Name, ""}] = time.Time{}
+			q[quarantine{id.Name, ""}] = time.Time{}
 		}
 		for _, provider := range id.QuarantinedAt {
-			r[quarantine{id.Name, provider}] = time.Time{}
+			q[quarantine{id.Name, provider}] = time.Time{}
 		}
 	}
 }
@@ -91,28 +91,28 @@ func (f *Fleet) setQuarantines(next quarantines) {
 }
 
 // updateWideSets computes the sources that share each provider at which one is quarantined.
-func (r *membership) updateWideSets() {
-	r.wideSets = nil
-	if len(r.quarantines) == 0 {
+func (m *membership) updateWideSets() {
+	m.wideSets = nil
+	if len(m.quarantines) == 0 {
 		return
 	}
 	providers := map[string]bool{"": true}
-	for q := range r.quarantines {
+	for q := range m.quarantines {
 		providers[q.provider] = true
 	}
-	r.wideSets = map[string]*shard.Set{}
+	m.wideSets = map[string]*shard.Set{}
 	for p := range providers {
-		left := slices.DeleteFunc(slices.Clone(r.set.All()), func(id shard.Identity) bool { return r.quarantines.has(id.Name, p) })
+		left := slices.DeleteFunc(slices.Clone(m.set.All()), func(id shard.Identity) bool { return m.quarantines.has(id.Name, p) })
 		if len(left) == 0 {
-			left = r.set.All() // all are quarantined: each row's result says so
+			left = m.set.All() // all are quarantined: each row's result says so
 		}
-		r.wideSets[p] = next(r.set, left)
+		m.wideSets[p] = next(m.set, left)
 	}
 }
 
 // sharersOf is the set of sources that share the keys of a wide provider now.
-func (r *membership) sharersOf(p *engine.Provider) *shard.Set {
-	return cmp.Or(r.wideSets[p.ID], r.wideSets[""], r.set)
+func (m *membership) sharersOf(p *engine.Provider) *shard.Set {
+	return cmp.Or(m.wideSets[p.ID], m.wideSets[""], m.set)
 }
 
 // redirectBlocked returns rows for which the source is blocked, if another source shares their provider.

@@ -37,91 +37,91 @@ type sourceUsage struct {
 
 // update takes the budget usage from the statuses of nodes, which may not have room for all of their routes, and drops what is over an
 // hour old.
-func (s *clusterUsage) update(statuses []wire.Status, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (c *clusterUsage) update(statuses []wire.Status, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for i := range statuses {
 		for _, id := range statuses[i].Identities {
-			delete(s.unreported, id.Name)
+			delete(c.unreported, id.Name)
 		}
 		for _, one := range statuses[i].BudgetUses {
-			s.set(one.Route, one.Egress, one.Used, now)
+			c.set(one.Route, one.Egress, one.Used, now)
 		}
 	}
-	for id, of := range s.routes {
+	for id, of := range c.routes {
 		of = slices.DeleteFunc(of, func(one sourceUsage) bool { return now.Sub(one.at) >= time.Hour })
-		s.routes[id] = of
+		c.routes[id] = of
 		if len(of) == 0 {
-			delete(s.routes, id)
+			delete(c.routes, id)
 		}
 	}
 }
 
 // set sets what a source has used. The mutex is held.
-func (s *clusterUsage) set(route uint64, identity string, used int, now time.Time) {
-	of := s.routes[route]
+func (c *clusterUsage) set(route uint64, identity string, used int, now time.Time) {
+	of := c.routes[route]
 	for i := range of {
 		if of[i].identity == identity {
 			of[i].used, of[i].at = used, now
 			return
 		}
 	}
-	if len(of) == 0 && len(s.routes) >= maxUsageRoutes {
+	if len(of) == 0 && len(c.routes) >= maxUsageRoutes {
 		return
 	}
-	s.routes[route] = append(of, sourceUsage{identity, used, now})
+	c.routes[route] = append(of, sourceUsage{identity, used, now})
 }
 
 // addUnanswered counts a row that was sent to a source and not answered as a refusal, up to the hourly limit.
-func (s *clusterUsage) addUnanswered(route *engine.Route, identity string, now time.Time) {
+func (c *clusterUsage) addUnanswered(route *engine.Route, identity string, now time.Time) {
 	limit := route.Provider.Limits.RefusalsPerHour
 	if limit == 0 {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	id, used := wire.RouteID(route.Key), 0
-	for _, one := range s.routes[id] {
+	for _, one := range c.routes[id] {
 		if one.identity == identity {
 			used = one.used
 		}
 	}
-	s.set(id, identity, min(used+1, limit), now)
+	c.set(id, identity, min(used+1, limit), now)
 }
 
 // usedByOthers is what all but one source have used of a narrow route's hourly budget. At other providers each source has its own.
-func (s *clusterUsage) usedByOthers(route *engine.Route, except string, now time.Time) (e wire.UsedByOthers) {
+func (c *clusterUsage) usedByOthers(route *engine.Route, except string, now time.Time) (e wire.UsedByOthers) {
 	if route.Provider.Shared() {
 		return e
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, one := range s.routes[wire.RouteID(route.Key)] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range c.routes[wire.RouteID(route.Key)] {
 		if left := one.at.Add(time.Hour).Sub(now); one.identity != except && left > 0 {
 			e.Used += one.used
 			e.Left = max(e.Left, left)
 		}
 	}
 	limit := route.Provider.Limits.RefusalsPerHour
-	if limit == 0 || s.previous == nil || len(s.unreported) == 0 || !now.Before(s.expiresAt) {
+	if limit == 0 || c.previous == nil || len(c.unreported) == 0 || !now.Before(c.expiresAt) {
 		return e
 	}
-	if id, ok := s.previous.Owner(shard.Route(route.Key)); ok && id.Name != except && s.unreported[id.Name] {
-		e.Used, e.Left = e.Used+limit, max(e.Left, s.expiresAt.Sub(now)) // its owner has not reported since this coordinator started
+	if id, ok := c.previous.Owner(shard.Route(route.Key)); ok && id.Name != except && c.unreported[id.Name] {
+		e.Used, e.Left = e.Used+limit, max(e.Left, c.expiresAt.Sub(now)) // its owner has not reported since this coordinator started
 	}
 	return e
 }
 
 // restore notes which identities had a share when the process before this one ended, and until when that matters.
-func (s *clusterUsage) restore(ids []shard.Identity, until time.Time) {
+func (c *clusterUsage) restore(ids []shard.Identity, until time.Time) {
 	set, err := shard.New(ids)
 	if err != nil {
 		return // such a set was never in use
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.previous, s.expiresAt, s.unreported = set, until, map[string]bool{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.previous, c.expiresAt, c.unreported = set, until, map[string]bool{}
 	for _, id := range ids {
-		s.unreported[id.Name] = true
+		c.unreported[id.Name] = true
 	}
 }

@@ -181,20 +181,20 @@ type LocalViews struct {
 }
 
 // ReadyQueues implements Views.
-func (a LocalViews) ReadyQueues(context.Context) ([]ReadyQueueReport, []string) {
-	return queueReports(a.Node, a.Views.ReadyQueues()), nil
+func (l LocalViews) ReadyQueues(context.Context) ([]ReadyQueueReport, []string) {
+	return queueReports(l.Node, l.Views.ReadyQueues()), nil
 }
 
 // Traces implements Views.
-func (a LocalViews) Traces(_ context.Context, q TraceQuery) ([]TraceReport, []string, error) {
-	traces, err := a.Views.Traces(q)
-	return traceReports(a.Node, traces), nil, err
+func (l LocalViews) Traces(_ context.Context, q TraceQuery) ([]TraceReport, []string, error) {
+	traces, err := l.Views.Traces(q)
+	return traceReports(l.Node, traces), nil, err
 }
 
 // EndQuarantine implements Views.
-func (a LocalViews) EndQuarantine(_ context.Context, node, egress, route string) (bool, error) {
-	if node != a.Node {
+func (l LocalViews) EndQuarantine(_ context.Context, node, egress, route string) (bool, error) {
+	if node != l.Node {
 		return false, fmt.Errorf("node %s: %w", node, ErrNoSuchNode)
 	}
-	return a.Views.EndQuarantine(egress, route), nil
+	return l.Views.EndQuarantine(egress, route), nil
 }

@@ -19,33 +19,33 @@ type Folder struct {
 }
 
 // Path returns the path of a file of a job, or that of its folder.
-func (o *Folder) Path(job string, file ...string) string {
-	return o.FS.PathJoin(append([]string{o.Dir, job}, file...)...)
+func (f *Folder) Path(job string, file ...string) string {
+	return f.FS.PathJoin(append([]string{f.Dir, job}, file...)...)
 }
 
 // Create starts an object of a job under a new, unique name: the kind, a dash and 16 hexadecimal digits. It also makes the job's folder.
-func (o *Folder) Create(job, kind string) (*Pending, error) {
+func (f *Folder) Create(job, kind string) (*Pending, error) {
 	var b [8]byte
 	rand.Read(b[:])
-	p := &Pending{folder: o, job: job, name: kind + "-" + hex.EncodeToString(b[:])}
-	if err := o.FS.MkdirAll(o.Path(job), 0o700); err != nil {
+	p := &Pending{folder: f, job: job, name: kind + "-" + hex.EncodeToString(b[:])}
+	if err := f.FS.MkdirAll(f.Path(job), 0o700); err != nil {
 		return nil, err
 	}
 	var err error
-	p.f, err = o.FS.Create(o.Path(job, p.name)+wholefile.New, vfs.WriteCategoryUnspecified)
+	p.f, err = f.FS.Create(f.Path(job, p.name)+wholefile.New, vfs.WriteCategoryUnspecified)
 	return p, err
 }
 
 // Open opens an object of a job. If there is none, the error wraps fs.ErrNotExist. It can be read until it is closed, even if it is deleted
 // meanwhile.
-func (o *Folder) Open(job, name string) (vfs.File, error) { return o.FS.Open(o.Path(job, name)) }
+func (f *Folder) Open(job, name string) (vfs.File, error) { return f.FS.Open(f.Path(job, name)) }
 
 // Remove removes files of a job up to the first that cannot be removed. A missing file is no error. The folder is not synced.
-func (o *Folder) Remove(job string, files ...string) error {
+func (f *Folder) Remove(job string, files ...string) error {
 	for _, name := range files {
-		path := o.Path(job, name)
-		if err := o.FS.Remove(path); err != nil {
-			if _, exists := o.FS.Stat(path); exists == nil {
+		path := f.Path(job, name)
+		if err := f.FS.Remove(path); err != nil {
+			if _, exists := f.FS.Stat(path); exists == nil {
 				return err
 			}
 		}
@@ -54,19 +54,19 @@ func (o *Folder) Remove(job string, files ...string) error {
 }
 
 // Delete deletes objects of a job, durably. A missing object is no error.
-func (o *Folder) Delete(job string, names ...string) (err error) {
+func (f *Folder) Delete(job string, names ...string) (err error) {
 	for _, name := range names {
-		err = errors.Join(err, o.Remove(job, name), o.Remove(job, name+wholefile.New))
+		err = errors.Join(err, f.Remove(job, name), f.Remove(job, name+wholefile.New))
 	}
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	return wholefile.SyncDir(o.FS, o.Path(job))
+	return wholefile.SyncDir(f.FS, f.Path(job))
 }
 
 // List names the objects of a job, in no order, and those that a crash left unfinished, which cannot be opened, only deleted.
-func (o *Folder) List(job string) (names []string, err error) {
-	found, err := o.FS.List(o.Path(job))
+func (f *Folder) List(job string) (names []string, err error) {
+	found, err := f.FS.List(f.Path(job))
 	for _, name := range found {
 		name = strings.TrimSuffix(name, wholefile.New)
 		_, id, found := strings.Cut(name, "-")

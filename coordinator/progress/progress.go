@@ -20,8 +20,8 @@ const (
 type Counts [engine.Reasons]int64
 
 // Answered returns the number of answered distinct addresses.
-func (t *Counts) Answered() (n int64) {
-	for _, m := range t {
+func (c *Counts) Answered() (n int64) {
+	for _, m := range c {
 		n += m
 	}
 	return n
@@ -57,75 +57,75 @@ func New(rows int64, totals *Totals) *Job {
 }
 
 // Replay adds a row that the log answers.
-func (p *Job) Replay(row uint32, reason engine.Reason) {
-	if p.Answered.Add(row) {
-		p.counts[reason].Add(1)
+func (j *Job) Replay(row uint32, reason engine.Reason) {
+	if j.Answered.Add(row) {
+		j.counts[reason].Add(1)
 	}
 }
 
 // Add adds an answered row. False: it was answered before.
-func (p *Job) Add(row uint32, v *engine.Verdict) bool {
-	if !p.Answered.Add(row) {
+func (j *Job) Add(row uint32, v *engine.Verdict) bool {
+	if !j.Answered.Add(row) {
 		return false
 	}
-	p.counts[v.Reason].Add(1)
-	p.totals[v.Status].Add(1)
+	j.counts[v.Reason].Add(1)
+	j.totals[v.Status].Add(1)
 	return true
 }
 
 // Begin begins the rate: answers read from the log do not count for it.
-func (p *Job) Begin(now time.Time) {
-	t := p.Counts()
+func (j *Job) Begin(now time.Time) {
+	t := j.Counts()
 	n := t.Answered()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.samples = []sample{{now, n}}
-	p.startedAt, p.answeredBefore, p.lastActivity = now, n, now
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.samples = []sample{{now, n}}
+	j.startedAt, j.answeredBefore, j.lastActivity = now, n, now
 }
 
 // RecordActivity records that rows were probed.
-func (p *Job) RecordActivity(now time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lastActivity = now
-	p.sample(now)
+func (j *Job) RecordActivity(now time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lastActivity = now
+	j.sample(now)
 }
 
 // sample adds a sample if the last one is old enough. It keeps those of the rateWindow, and one before them. The mutex is held.
-func (p *Job) sample(now time.Time) {
-	if now.Sub(p.samples[len(p.samples)-1].at) < sampleEvery {
+func (j *Job) sample(now time.Time) {
+	if now.Sub(j.samples[len(j.samples)-1].at) < sampleEvery {
 		return
 	}
-	t := p.Counts()
-	p.samples = append(p.samples, sample{now, t.Answered()})
+	t := j.Counts()
+	j.samples = append(j.samples, sample{now, t.Answered()})
 	old := 0
-	for now.Sub(p.samples[old+1].at) >= rateWindow {
+	for now.Sub(j.samples[old+1].at) >= rateWindow {
 		old++
 	}
-	p.samples = slices.Delete(p.samples, 0, old)
+	j.samples = slices.Delete(j.samples, 0, old)
 }
 
 // SampleRate takes a sample. It returns the recent rate in addresses per second, how long left more addresses take at the rate since
 // the work started (0 if unknown), and whether no row was probed for stallAfter.
-func (p *Job) SampleRate(left int64, now time.Time) (rate float64, eta time.Duration, stalled bool) {
-	t := p.Counts()
+func (j *Job) SampleRate(left int64, now time.Time) (rate float64, eta time.Duration, stalled bool) {
+	t := j.Counts()
 	n := t.Answered()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.sample(now)
-	if first := p.samples[0]; now.After(first.at) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.sample(now)
+	if first := j.samples[0]; now.After(first.at) {
 		rate = float64(n-first.n) / now.Sub(first.at).Seconds()
 	}
-	if n > p.answeredBefore {
-		eta = time.Duration(float64(now.Sub(p.startedAt)) / float64(n-p.answeredBefore) * float64(left))
+	if n > j.answeredBefore {
+		eta = time.Duration(float64(now.Sub(j.startedAt)) / float64(n-j.answeredBefore) * float64(left))
 	}
-	return rate, eta, now.Sub(p.lastActivity) > stallAfter
+	return rate, eta, now.Sub(j.lastActivity) > stallAfter
 }
 
 // Counts returns the current counts.
-func (p *Job) Counts() (t Counts) {
-	for i := range p.counts {
-		t[i] = p.counts[i].Load()
+func (j *Job) Counts() (t Counts) {
+	for i := range j.counts {
+		t[i] = j.counts[i].Load()
 	}
 	return t
 }

@@ -19,22 +19,22 @@ import (
 
 // WriteResults writes the results of a finished job, one JSON object a line. Calls for one job must not overlap. The rows are kept, compressed,
 // from the first attempt until DropResults: a receiver that reads for hours holds an open file, not a render slot.
-func (r *Files) WriteResults(ctx context.Context, job string, w io.Writer) error {
-	path := r.cfg.Files.Path(job, jobdir.FileCallback)
-	f, err := r.cfg.Files.FS.Open(path)
+func (f *Files) WriteResults(ctx context.Context, job string, w io.Writer) error {
+	path := f.cfg.Files.Path(job, jobdir.FileCallback)
+	file, err := f.cfg.Files.FS.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = r.renderCallback(ctx, job, path); err == nil {
-			f, err = r.cfg.Files.FS.Open(path)
+		if err = f.renderCallback(ctx, job, path); err == nil {
+			file, err = f.cfg.Files.FS.Open(path)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	err = decompressTo(w, pipeline.ContextReader{Context: ctx, Reader: f})
+	err = decompressTo(w, pipeline.ContextReader{Context: ctx, Reader: file})
 	if errors.Is(err, jobfiles.ErrDamaged) {
-		err = errors.Join(err, r.DropResults(job)) // the next attempt makes it again
+		err = errors.Join(err, f.DropResults(job)) // the next attempt makes it again
 	}
-	return errors.Join(err, f.Close())
+	return errors.Join(err, file.Close())
 }
 
 // decompressTo writes the decompressed content of r. It returns jobfiles.ErrDamaged if r is not valid zstd.
@@ -62,31 +62,31 @@ func decompressTo(w io.Writer, r io.Reader) error {
 }
 
 // renderCallback writes the file under a temporary name and renames it once it is whole and durable.
-func (r *Files) renderCallback(ctx context.Context, job, path string) error {
-	unlock, err := r.cfg.Files.Lock(ctx, job) // no erasure meanwhile
+func (f *Files) renderCallback(ctx context.Context, job, path string) error {
+	unlock, err := f.cfg.Files.Lock(ctx, job) // no erasure meanwhile
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	f, err := r.cfg.Files.FS.Create(path+wholefile.New, vfs.WriteCategoryUnspecified)
+	file, err := f.cfg.Files.FS.Create(path+wholefile.New, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	j, err := r.cfg.Store.Job(job)
+	j, err := f.cfg.Store.Job(job)
 	if err == nil {
-		err = r.Results(ctx, job, results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.Zstd}, NoInput: !j.CallbackInput}, f)
+		err = f.Results(ctx, job, results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.Zstd}, NoInput: !j.CallbackInput}, file)
 	}
 	if err == nil {
-		err = f.Sync()
+		err = file.Sync()
 	}
-	err = errors.Join(err, f.Close())
+	err = errors.Join(err, file.Close())
 	if err == nil {
-		return r.cfg.Files.FS.Rename(path+wholefile.New, path)
+		return f.cfg.Files.FS.Rename(path+wholefile.New, path)
 	}
-	return errors.Join(err, r.cfg.Files.Remove(job, jobdir.FileCallback+wholefile.New))
+	return errors.Join(err, f.cfg.Files.Remove(job, jobdir.FileCallback+wholefile.New))
 }
 
 // DropResults deletes what WriteResults keeps between attempts; it can be made again.
-func (r *Files) DropResults(job string) error {
-	return r.cfg.Files.Remove(job, jobdir.FileCallback)
+func (f *Files) DropResults(job string) error {
+	return f.cfg.Files.Remove(job, jobdir.FileCallback)
 }

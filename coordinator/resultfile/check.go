@@ -12,18 +12,18 @@ import (
 // Check reads the files that the record of a job names and returns jobfiles.ErrDamaged for the first that is missing or not as it was
 // written. A job that gives no results any more, or whose record tells of damage, needs no files. The log of an unfinished job may be
 // missing or damaged: its rows are asked again. So may a result file, which is made again from the answers.
-func (r *Files) Check(j *store.Job) error {
+func (f *Files) Check(j *store.Job) error {
 	if j.Damage != "" || j.State == store.JobFailed || j.State == store.JobExpired {
 		return nil
 	}
-	upload, err := r.cfg.Files.OpenUpload(j)
+	upload, err := f.cfg.Files.OpenUpload(j)
 	if err != nil {
 		return missingAsDamage("the upload", err)
 	}
 	if err := errors.Join(upload.Check(), upload.Close()); err != nil {
 		return err
 	}
-	return r.cfg.Files.ReadAnswers(j, func(*jobfiles.Group) error { return nil })
+	return f.cfg.Files.ReadAnswers(j, func(*jobfiles.Group) error { return nil })
 }
 
 func missingAsDamage(what string, err error) error {

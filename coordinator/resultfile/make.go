@@ -28,37 +28,37 @@ type Made struct {
 }
 
 // SetOn sets the files in the record of their job.
-func (rf *Made) SetOn(j *store.Job) {
-	if rf.answers != nil {
-		j.Answers = rf.answers
+func (m *Made) SetOn(j *store.Job) {
+	if m.answers != nil {
+		j.Answers = m.answers
 	}
-	j.Result, j.ResultSHA, j.ResultBytes = rf.result, rf.sha, rf.bytes
+	j.Result, j.ResultSHA, j.ResultBytes = m.result, m.sha, m.bytes
 }
 
 // Make makes the result file of a job, and its answers file if there is none, and counts their rows. No record refers to
 // them yet.
-func (r *Files) Make(ctx context.Context, j *store.Job) (rf Made, err error) {
-	if err := pipeline.Acquire(ctx, r.assemblySlots); err != nil {
+func (f *Files) Make(ctx context.Context, j *store.Job) (rf Made, err error) {
+	if err := pipeline.Acquire(ctx, f.assemblySlots); err != nil {
 		return rf, err
 	}
-	defer func() { <-r.assemblySlots }()
-	a, err := r.openAssembly(j, results.Filter{Form: r.cfg.Stored})
+	defer func() { <-f.assemblySlots }()
+	a, err := f.openAssembly(j, results.Filter{Form: f.cfg.Stored})
 	if err != nil {
 		return rf, err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
-	if a.Unanswered > 0 && j.State == store.JobFinalizing && !j.Cancelled && time.Now().Before(r.cfg.Deadline(j)) {
+	if a.Unanswered > 0 && j.State == store.JobFinalizing && !j.Cancelled && time.Now().Before(f.cfg.Deadline(j)) {
 		return rf, ErrUnanswered
 	}
 	var answers *results.AnswersWriter
 	if j.Answers == nil {
-		if answers, err = r.cfg.Files.CreateAnswers(j.ID); err != nil {
+		if answers, err = f.cfg.Files.CreateAnswers(j.ID); err != nil {
 			return rf, err
 		}
 		defer func() { err = errors.Join(err, answers.Abort()) }()
 		a.WriteAnswers(answers)
 	}
-	result, err := r.cfg.Files.Create(j.ID, jobdir.KindResult)
+	result, err := f.cfg.Files.Create(j.ID, jobdir.KindResult)
 	if err != nil {
 		return rf, err
 	}
@@ -80,7 +80,7 @@ func (r *Files) Make(ctx context.Context, j *store.Job) (rf Made, err error) {
 
 type byteCount int64
 
-func (n *byteCount) Write(b []byte) (int, error) {
-	*n += byteCount(len(b))
-	return len(b), nil
+func (b *byteCount) Write(p []byte) (int, error) {
+	*b += byteCount(len(p))
+	return len(p), nil
 }

@@ -74,9 +74,9 @@ var replaced = []error{jobfiles.ErrDamaged, fs.ErrNotExist}
 
 // Results writes the results of a job in the form and with the rows that f selects. Nothing is written until the checksum of the
 // stored file, or for another form all answers, were checked; after a later error w has a part of the results.
-func (r *Files) Results(ctx context.Context, id string, f results.Filter, w io.Writer) error {
-	f = f.WithDefaults()
-	j, err := r.cfg.Store.Job(id)
+func (f *Files) Results(ctx context.Context, id string, filter results.Filter, w io.Writer) error {
+	filter = filter.WithDefaults()
+	j, err := f.cfg.Store.Job(id)
 	switch {
 	case err != nil:
 		return err
@@ -84,35 +84,35 @@ func (r *Files) Results(ctx context.Context, id string, f results.Filter, w io.W
 		return ErrExpired
 	case j.State == store.JobFailed:
 		return ErrState
-	case !j.State.Finished() && !f.Partial:
+	case !j.State.Finished() && !filter.Partial:
 		return ErrNotReady
 	}
-	stored := r.cfg.Stored
-	unpack := f.Compress == results.None && stored.Compress == results.Zstd
-	whole := len(f.Status) == 0 && len(f.Reasons) == 0 && !f.NoInput && !f.InputOnly
-	if j.State.Finished() && whole && f.Format == stored.Format && (unpack || f.Compress == stored.Compress) {
-		return r.copyStored(ctx, id, w, unpack)
+	stored := f.cfg.Stored
+	unpack := filter.Compress == results.None && stored.Compress == results.Zstd
+	whole := len(filter.Status) == 0 && len(filter.Reasons) == 0 && !filter.NoInput && !filter.InputOnly
+	if j.State.Finished() && whole && filter.Format == stored.Format && (unpack || filter.Compress == stored.Compress) {
+		return f.copyStored(ctx, id, w, unpack)
 	}
-	if err := pipeline.Acquire(ctx, r.renderSlots); err != nil {
+	if err := pipeline.Acquire(ctx, f.renderSlots); err != nil {
 		return err
 	}
-	defer func() { <-r.renderSlots }()
-	a, err := r.openResults(ctx, j, f)
+	defer func() { <-f.renderSlots }()
+	a, err := f.openResults(ctx, j, filter)
 	if err != nil {
 		return err
 	}
-	err = r.refuseDamaged(j, a.Write(ctx, w))
+	err = f.refuseDamaged(j, a.Write(ctx, w))
 	return errors.Join(err, a.Close())
 }
 
 // openResults opens the files that a job's record names. If they were replaced meanwhile, it opens the new ones.
-func (r *Files) openResults(ctx context.Context, j *store.Job, f results.Filter) (*results.Assembly, error) {
+func (f *Files) openResults(ctx context.Context, j *store.Job, filter results.Filter) (*results.Assembly, error) {
 	for {
-		a, err := r.openAssembly(j, f)
+		a, err := f.openAssembly(j, filter)
 		if err == nil && j.State.Finished() {
 			return a, nil
 		}
-		now, again := r.cfg.Store.Job(j.ID)
+		now, again := f.cfg.Store.Job(j.ID)
 		switch {
 		case again != nil:
 			err = errors.Join(err, again)
@@ -127,7 +127,7 @@ func (r *Files) openResults(ctx context.Context, j *store.Job, f results.Filter)
 		case now.State == store.JobExpired && errors.Is(err, fs.ErrNotExist):
 			err = ErrExpired
 		default:
-			err = r.refuseDamaged(j, err)
+			err = f.refuseDamaged(j, err)
 		}
 		if err != nil && a != nil {
 			err = errors.Join(err, a.Close())
@@ -144,16 +144,16 @@ func answersName(j *store.Job) string {
 }
 
 // refuseDamaged returns the error. If files of a finished job are damaged or missing, it also records that in the job.
-func (r *Files) refuseDamaged(j *store.Job, wrong error) error {
+func (f *Files) refuseDamaged(j *store.Job, wrong error) error {
 	if errors.Is(wrong, fs.ErrNotExist) {
 		wrong = fmt.Errorf("%w: %w", jobfiles.ErrDamaged, wrong)
 	}
 	if !errors.Is(wrong, jobfiles.ErrDamaged) || !hasResults(j) || j.Damage == msgDamaged {
 		return wrong
 	}
-	r.cfg.Damaged.Add(1)
-	r.cfg.Log.Error("the results of a job cannot be given", "job", j.ID, "error", wrong)
-	_, err := r.cfg.Update(j.ID, func(j *store.Job) error {
+	f.cfg.Damaged.Add(1)
+	f.cfg.Log.Error("the results of a job cannot be given", "job", j.ID, "error", wrong)
+	_, err := f.cfg.Update(j.ID, func(j *store.Job) error {
 		j.Damage = msgDamaged
 		return nil
 	})
@@ -162,12 +162,12 @@ func (r *Files) refuseDamaged(j *store.Job, wrong error) error {
 
 // RemakeAndCommit makes the result file of a finished job again, and its answers file if it has none. Counts and charge must not
 // change. The job's lock is held.
-func (r *Files) RemakeAndCommit(ctx context.Context, j *store.Job) (*store.Job, error) {
+func (f *Files) RemakeAndCommit(ctx context.Context, j *store.Job) (*store.Job, error) {
 	now := *j
-	if err := r.Remake(ctx, &now); err != nil {
-		return nil, errors.Join(err, r.cfg.Files.RemoveOrphans(j.ID))
+	if err := f.Remake(ctx, &now); err != nil {
+		return nil, errors.Join(err, f.cfg.Files.RemoveOrphans(j.ID))
 	}
-	next, err := r.cfg.Update(j.ID, func(j *store.Job) error {
+	next, err := f.cfg.Update(j.ID, func(j *store.Job) error {
 		j.Answers = now.Answers
 		j.Result = now.Result
 		j.ResultSHA = now.ResultSHA
@@ -177,12 +177,12 @@ func (r *Files) RemakeAndCommit(ctx context.Context, j *store.Job) (*store.Job, 
 	if err != nil {
 		return nil, err
 	}
-	return next, r.cfg.Files.RemoveOrphans(j.ID)
+	return next, f.cfg.Files.RemoveOrphans(j.ID)
 }
 
 // Remake makes the files of RemakeAndCommit and sets them in j, without a commit.
-func (r *Files) Remake(ctx context.Context, j *store.Job) error {
-	made, err := r.Make(ctx, j)
+func (f *Files) Remake(ctx context.Context, j *store.Job) error {
+	made, err := f.Make(ctx, j)
 	if err == nil && (!maps.Equal(made.Counts(), j.Counts) || !maps.Equal(made.Reasons(), j.Reasons) || made.Charged != j.Charged) {
 		err = fmt.Errorf("the answers do not match the counts of the job: %w", jobfiles.ErrDamaged)
 	}
@@ -195,58 +195,58 @@ func (r *Files) Remake(ctx context.Context, j *store.Job) error {
 
 // OpenStored opens the result file of a finished job and checks it: a damaged or missing file is made again from the answers. The
 // returned record belongs to the file and has its length. The caller closes the file.
-func (r *Files) OpenStored(ctx context.Context, id string) (vfs.File, *store.Job, error) {
-	j, err := r.cfg.Store.Job(id)
+func (f *Files) OpenStored(ctx context.Context, id string) (vfs.File, *store.Job, error) {
+	j, err := f.cfg.Store.Job(id)
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := r.openStored(ctx, j)
+	file, err := f.openStored(ctx, j)
 	if err == nil || ctx.Err() != nil {
-		return f, j, err
+		return file, j, err
 	}
-	unlock, err := r.cfg.Files.Lock(ctx, id)
+	unlock, err := f.cfg.Files.Lock(ctx, id)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer unlock()
-	if j, err = r.cfg.Store.Job(id); err != nil {
+	if j, err = f.cfg.Store.Job(id); err != nil {
 		return nil, nil, err
 	}
 	if !hasResults(j) {
 		return nil, nil, ErrExpired
 	}
-	if f, err = r.openStored(ctx, j); err == nil { // it was replaced meanwhile
-		return f, j, nil
+	if file, err = f.openStored(ctx, j); err == nil { // it was replaced meanwhile
+		return file, j, nil
 	}
-	r.cfg.Damaged.Add(1)
-	r.cfg.Log.Error("the result file of a job is made again from its answers", "job", id, "error", err)
-	now, err := r.RemakeAndCommit(ctx, j)
+	f.cfg.Damaged.Add(1)
+	f.cfg.Log.Error("the result file of a job is made again from its answers", "job", id, "error", err)
+	now, err := f.RemakeAndCommit(ctx, j)
 	if err != nil {
-		return nil, nil, r.refuseDamaged(j, err)
+		return nil, nil, f.refuseDamaged(j, err)
 	}
-	f, err = r.openStored(ctx, now)
-	return f, now, err
+	file, err = f.openStored(ctx, now)
+	return file, now, err
 }
 
 // openStored opens the result file that j names and verifies its checksum.
-func (r *Files) openStored(ctx context.Context, j *store.Job) (vfs.File, error) {
-	f, err := r.cfg.Files.Open(j.ID, j.Result)
+func (f *Files) openStored(ctx context.Context, j *store.Job) (vfs.File, error) {
+	file, err := f.cfg.Files.Open(j.ID, j.Result)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
+	info, err := file.Stat()
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, file.Close())
 	}
 	version := fileVersion{j.ResultSHA, info.Size(), info.ModTime()}
-	if r.verified.has(version, time.Now()) {
-		return f, nil
+	if f.verified.has(version, time.Now()) {
+		return file, nil
 	}
-	if err := verifyStored(ctx, j, f); err != nil {
-		return nil, errors.Join(err, f.Close())
+	if err := verifyStored(ctx, j, file); err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
-	r.verified.add(version, time.Now())
-	return f, nil
+	f.verified.add(version, time.Now())
+	return file, nil
 }
 
 // verifyStored compares a result file with the checksum in the job's record.
@@ -302,24 +302,24 @@ func (vf *verifiedFiles) clear() {
 }
 
 // copyStored writes the stored file, decompressed if unpack. Damage that shows before the first byte was written is mended.
-func (r *Files) copyStored(ctx context.Context, id string, w io.Writer, unpack bool) error {
+func (f *Files) copyStored(ctx context.Context, id string, w io.Writer, unpack bool) error {
 	for again := false; ; again = true {
 		sent := byteCount(0)
-		err := r.tryStored(ctx, id, io.MultiWriter(w, &sent), unpack)
+		err := f.tryStored(ctx, id, io.MultiWriter(w, &sent), unpack)
 		if again || sent > 0 || ctx.Err() != nil || !errors.Is(err, jobfiles.ErrDamaged) {
 			return err
 		}
-		r.verified.clear()
+		f.verified.clear()
 	}
 }
 
-func (r *Files) tryStored(ctx context.Context, id string, w io.Writer, unpack bool) error {
-	f, j, err := r.OpenStored(ctx, id)
+func (f *Files) tryStored(ctx context.Context, id string, w io.Writer, unpack bool) error {
+	file, j, err := f.OpenStored(ctx, id)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	src := pipeline.ContextReader{Context: ctx, Reader: io.NewSectionReader(f, 0, j.ResultBytes)}
+	defer file.Close()
+	src := pipeline.ContextReader{Context: ctx, Reader: io.NewSectionReader(file, 0, j.ResultBytes)}
 	if unpack {
 		return decompressTo(w, src)
 	}
@@ -335,8 +335,8 @@ func hasResults(j *store.Job) bool {
 	return j.State == store.JobCompleted || j.State == store.JobCancelled
 }
 
-func (r *Files) openAssembly(j *store.Job, f results.Filter) (*results.Assembly, error) {
-	upload, err := r.cfg.Files.OpenUpload(j)
+func (f *Files) openAssembly(j *store.Job, filter results.Filter) (*results.Assembly, error) {
+	upload, err := f.cfg.Files.OpenUpload(j)
 	if err != nil {
 		return nil, err
 	}
@@ -345,9 +345,9 @@ func (r *Files) openAssembly(j *store.Job, f results.Filter) (*results.Assembly,
 			return nil, errors.Join(err, upload.Close())
 		}
 	}
-	answers, err := r.cfg.Files.OpenAnswers(j)
+	answers, err := f.cfg.Files.OpenAnswers(j)
 	if err != nil {
 		return nil, errors.Join(err, upload.Close())
 	}
-	return r.cfg.Renderer.Open(j, upload, answers, f)
+	return f.cfg.Renderer.Open(j, upload, answers, filter)
 }

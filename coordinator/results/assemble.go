@@ -52,7 +52,7 @@ type Assembly struct {
 
 type duplicateRow struct{ first, row uint32 }
 
-func (t duplicateRow) compareFirst(row uint32) int { return cmp.Compare(t.first, row) }
+func (d duplicateRow) compareFirst(row uint32) int { return cmp.Compare(d.first, row) }
 
 // Totals counts rows by status and reason, and charged rows.
 type Totals struct {

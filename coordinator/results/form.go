@@ -64,25 +64,25 @@ type compressor struct {
 }
 
 // compress returns b compressed, valid until the next call.
-func (p *compressor) compress(b []byte) ([]byte, error) {
-	p.buf.Reset()
-	switch p.method {
+func (c *compressor) compress(b []byte) ([]byte, error) {
+	c.buf.Reset()
+	switch c.method {
 	case None:
 		return b, nil
 	case Zstd:
-		p.buf.Grow(len(b) / 4)
-		return p.zstd.EncodeAll(b, p.buf.AvailableBuffer()), nil
+		c.buf.Grow(len(b) / 4)
+		return c.zstd.EncodeAll(b, c.buf.AvailableBuffer()), nil
 	case Gzip:
-		if p.gzip == nil {
+		if c.gzip == nil {
 			var err error
-			if p.gzip, err = gzip.NewWriterLevel(&p.buf, gzip.BestSpeed); err != nil {
+			if c.gzip, err = gzip.NewWriterLevel(&c.buf, gzip.BestSpeed); err != nil {
 				return nil, err
 			}
 		}
-		p.gzip.Reset(&p.buf)
-		_, err := p.gzip.Write(b)
-		err = errors.Join(err, p.gzip.Close())
-		return p.buf.Bytes(), err
+		c.gzip.Reset(&c.buf)
+		_, err := c.gzip.Write(b)
+		err = errors.Join(err, c.gzip.Close())
+		return c.buf.Bytes(), err
 	}
 	return nil, errForm
 }

@@ -23,31 +23,31 @@ const (
 
 // adjust records that the wall clock shows now, which is by more than expected. At a start the downtime is unknown: by is all
 // the time since the saved clock.
-func (k *Clock) adjust(now time.Time, by time.Duration) {
+func (c *Clock) adjust(now time.Time, by time.Duration) {
 	wait := shortDistrust
 	if by < -maxDrift || by > longDistrust {
 		wait = longDistrust
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if from := now.Add(wait); from.After(k.trustedFrom) {
-		k.trustedFrom = from
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if from := now.Add(wait); from.After(c.trustedFrom) {
+		c.trustedFrom = from
 	}
 }
 
 // NotBefore returns at, or when the clock is trusted again if that is later.
-func (k *Clock) NotBefore(at time.Time) time.Time {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if at.Before(k.trustedFrom) {
-		return k.trustedFrom
+func (c *Clock) NotBefore(at time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at.Before(c.trustedFrom) {
+		return c.trustedFrom
 	}
 	return at
 }
 
 // Deadline is when a job stops waiting for answers.
-func (k *Clock) Deadline(j *store.Job) time.Time {
-	return k.NotBefore(j.StartedAt.Add(time.Duration(j.MaxHours) * time.Hour))
+func (c *Clock) Deadline(j *store.Job) time.Time {
+	return c.NotBefore(j.StartedAt.Add(time.Duration(j.MaxHours) * time.Hour))
 }
 
 // clockStep returns how far the wall clock was set, 0 if within maxDrift.

@@ -20,40 +20,40 @@ func newIndex(text string, capacity int) *index {
 }
 
 // add adds the line text[start:end], which a newline follows. It returns false for a line that is in the set already.
-func (x *index) add(start, end int) bool {
-	slot, found := x.find(x.text[start:end])
+func (i *index) add(start, end int) bool {
+	slot, found := i.find(i.text[start:end])
 	if found {
 		return false
 	}
-	x.slots[slot] = uint32(start + 1)
-	x.n++
+	i.slots[slot] = uint32(start + 1)
+	i.n++
 	return true
 }
 
 // find returns the slot of a name, or the empty slot for it.
-func (x *index) find(name string) (slot uint64, found bool) {
-	mask := uint64(len(x.slots) - 1)
+func (i *index) find(name string) (slot uint64, found bool) {
+	mask := uint64(len(i.slots) - 1)
 	for slot = xxh3.HashString(name) & mask; ; slot = (slot + 1) & mask {
-		at := int(x.slots[slot])
+		at := int(i.slots[slot])
 		if at == 0 {
 			return slot, false
 		}
 		end := at - 1 + len(name)
-		if end < len(x.text) && x.text[end] == '\n' && x.text[at-1:end] == name {
+		if end < len(i.text) && i.text[end] == '\n' && i.text[at-1:end] == name {
 			return slot, true
 		}
 	}
 }
 
-func (x *index) has(name string) bool {
-	_, found := x.find(name)
+func (i *index) has(name string) bool {
+	_, found := i.find(name)
 	return found
 }
 
 // covers reports a domain that is an entry or a sub-domain of one.
-func (x *index) covers(domain string) bool {
+func (i *index) covers(domain string) bool {
 	for {
-		if x.has(domain) {
+		if i.has(domain) {
 			return true
 		}
 		dot := strings.IndexByte(domain, '.')
@@ -65,25 +65,25 @@ func (x *index) covers(domain string) bool {
 }
 
 // hasBytes is has for a name in a buffer; the conversion does not escape, so it does not allocate.
-func (x *index) hasBytes(name []byte) bool { return x.has(string(name)) }
+func (i *index) hasBytes(name []byte) bool { return i.has(string(name)) }
 
 // each calls f with every entry, in no order.
-func (x *index) each(f func(name string)) {
-	for _, at := range x.slots {
+func (i *index) each(f func(name string)) {
+	for _, at := range i.slots {
 		if at == 0 {
 			continue
 		}
 		end := int(at - 1)
-		for x.text[end] != '\n' {
+		for i.text[end] != '\n' {
 			end++
 		}
-		f(x.text[at-1 : end])
+		f(i.text[at-1 : end])
 	}
 }
 
 // missingFrom counts the entries that next does not have.
-func (x *index) missingFrom(next *index) (n int) {
-	x.each(func(name string) {
+func (i *index) missingFrom(next *index) (n int) {
+	i.each(func(name string) {
 		if !next.has(name) {
 			n++
 		}

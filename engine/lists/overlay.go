@@ -76,42 +76,42 @@ type editor struct {
 }
 
 // edit returns the entries of one table in listed form: true for those to add, false for those to remove.
-func (o *editor) edit(table string, old *index, c changes, parse func(string) (string, error)) map[string]bool {
+func (e *editor) edit(table string, old *index, c changes, parse func(string) (string, error)) map[string]bool {
 	out := make(map[string]bool, len(c.Add)+len(c.Remove))
 	for i, raw := range slices.Concat(c.Add, c.Remove) {
 		name, err := parse(raw)
 		if err != nil {
-			o.refuse(table, raw, "%v", err)
+			e.refuse(table, raw, "%v", err)
 			continue
 		}
 		add := i < len(c.Add)
 		if was, twice := out[name]; twice && was != add {
-			o.refuse(table, raw, "it is in add and in remove: keep one")
+			e.refuse(table, raw, "it is in add and in remove: keep one")
 		}
 		out[name] = add
 		if !add && !old.has(name) {
-			o.warnings = append(o.warnings, o.place(table, raw)+": it is not on the list, and remove does nothing: correct it, or take it out")
+			e.warnings = append(e.warnings, e.place(table, raw)+": it is not on the list, and remove does nothing: correct it, or take it out")
 		}
 	}
 	return out
 }
 
 // keepMajorDomains refuses to add (or to remove) a major provider's domain or a parent of it.
-func (o *editor) keepMajorDomains(table string, changed map[string]bool, added bool) {
+func (e *editor) keepMajorDomains(table string, changed map[string]bool, added bool) {
 	for major := range typo.MajorDomains() {
 		for name, more := major, true; more; _, name, more = strings.Cut(name, ".") {
 			if add, is := changed[name]; is && add == added {
-				o.refuse(table, name, "%s gives free mailboxes, and neither disposable ones nor aliases; take it out", major)
+				e.refuse(table, name, "%s gives free mailboxes, and neither disposable ones nor aliases; take it out", major)
 			}
 		}
 	}
 }
 
 // exclude refuses a domain that the file adds to two contradicting lists. What it adds to one is removed from the other.
-func (o *editor) exclude(table string, a map[string]bool, other string, b map[string]bool) {
+func (e *editor) exclude(table string, a map[string]bool, other string, b map[string]bool) {
 	for name, add := range a {
 		if add && b[name] {
-			o.refuse(table, name, "it is added to %s as well: keep one", other)
+			e.refuse(table, name, "it is added to %s as well: keep one", other)
 		}
 		if add {
 			b[name] = false
@@ -125,34 +125,34 @@ func (o *editor) exclude(table string, a map[string]bool, other string, b map[st
 }
 
 // checkRemoved refuses to remove what a listed parent domain still covers.
-func (o *editor) checkRemoved(table string, removed []string, covered func(string) bool) {
+func (e *editor) checkRemoved(table string, removed []string, covered func(string) bool) {
 	for _, raw := range removed {
 		if name, err := engine.ParseDomain(raw); err == nil && covered(name) {
-			o.refuse(table, raw, "a domain above it is listed and covers it: remove that one")
+			e.refuse(table, raw, "a domain above it is listed and covers it: remove that one")
 		}
 	}
 }
 
 // checkAdded refuses a free or alias domain under a disposable one.
-func (o *editor) checkAdded(table string, added []string, next *Set) {
+func (e *editor) checkAdded(table string, added []string, next *Set) {
 	for _, raw := range added {
 		if name, err := engine.ParseDomain(raw); err == nil && next.Disposable(name) {
-			o.refuse(table, raw, "a domain above it is disposable and covers it: remove that one from disposable")
+			e.refuse(table, raw, "a domain above it is disposable and covers it: remove that one from disposable")
 		}
 	}
 }
 
-func (o *editor) refuse(table, entry, format string, args ...any) {
-	if o.err != nil {
+func (e *editor) refuse(table, entry, format string, args ...any) {
+	if e.err != nil {
 		return
 	}
-	o.err = refuse("%s: %s", o.place(table, entry), fmt.Sprintf(format, args...))
+	e.err = refuse("%s: %s", e.place(table, entry), fmt.Sprintf(format, args...))
 }
 
 // place says where an entry is in the file.
-func (o *editor) place(table, entry string) string {
+func (e *editor) place(table, entry string) string {
 	where := fmt.Sprintf("%s: %.80q", table, entry)
-	if line := tomlfile.LineOf(o.data, table, entry); line > 0 {
+	if line := tomlfile.LineOf(e.data, table, entry); line > 0 {
 		where = fmt.Sprintf("line %d: %s", line, where)
 	}
 	return where

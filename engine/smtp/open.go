@@ -163,7 +163,7 @@ func readExtensions(r engine.Reply) Extensions {
 }
 
 // readLimits reads the values of LIMITS (RFC 9422 section 4). What is not a positive number is ignored.
-func (x *Extensions) readLimits(params string) {
+func (e *Extensions) readLimits(params string) {
 	for word := range strings.FieldsSeq(params) {
 		name, value, _ := strings.Cut(word, "=")
 		n, err := strconv.Atoi(value)
@@ -172,11 +172,11 @@ func (x *Extensions) readLimits(params string) {
 		}
 		switch strings.ToUpper(name) {
 		case "MAILMAX":
-			x.MailMax = n
+			e.MailMax = n
 		case "RCPTMAX":
-			x.RcptMax = n
+			e.RcptMax = n
 		case "RCPTDOMAINMAX":
-			x.RcptDomainMax = n
+			e.RcptDomainMax = n
 		}
 	}
 }

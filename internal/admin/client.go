@@ -54,7 +54,7 @@ func NewRemote(con *console.IO, server string) (*apiclient.Client, error) {
 }
 
 // call sends what to an admin path and decodes the answer into v; both may be nil.
-func (o client) call(ctx context.Context, method, path string, what, v any) error {
+func (c client) call(ctx context.Context, method, path string, what, v any) error {
 	var body io.Reader
 	kind := ""
 	if what != nil {
@@ -64,7 +64,7 @@ func (o client) call(ctx context.Context, method, path string, what, v any) erro
 		}
 		body, kind = bytes.NewReader(b), "application/json"
 	}
-	answer, err := o.api.Call(ctx, method, "/v1/admin/"+path, kind, body)
+	answer, err := c.api.Call(ctx, method, "/v1/admin/"+path, kind, body)
 	if refused, ok := errors.AsType[*apiclient.RefusedError](err); ok && refused.StatusCode == http.StatusNotFound {
 		return cmp.Or(notFound(path, what), err)
 	}

@@ -78,10 +78,10 @@ func adviseOnLock(dir string, err error) error {
 type stoppedCache string
 
 // Forget implements erase.Caches.
-func (dir stoppedCache) Forget(ctx context.Context, folded string, done func(string) bool) (map[string]int, []string, error) {
-	c, err := cache.Open(cache.Config{FS: vfs.Default, Dir: filepath.Join(string(dir), "cache")})
+func (s stoppedCache) Forget(ctx context.Context, folded string, done func(string) bool) (map[string]int, []string, error) {
+	c, err := cache.Open(cache.Config{FS: vfs.Default, Dir: filepath.Join(string(s), "cache")})
 	if err != nil {
-		return nil, nil, adviseOnLock(string(dir), err)
+		return nil, nil, adviseOnLock(string(s), err)
 	}
 	defer c.Close()
 	return LocalCache{c}.Forget(ctx, folded, done)

@@ -43,12 +43,12 @@ type ProberFlags struct {
 }
 
 // Validate is called by the parser.
-func (c *ProberFlags) Validate() error {
-	streams, admins, gossip := listenFlag{"node-listen", c.NodeListen}, listenFlag{"admin-listen", c.AdminListen}, c.gossipListener()
-	errs := []error{c.Probing.Validate(), c.memberFlags.Validate(), c.RetainCacheFlag.check(), streams.check(), admins.check(),
+func (p *ProberFlags) Validate() error {
+	streams, admins, gossip := listenFlag{"node-listen", p.NodeListen}, listenFlag{"admin-listen", p.AdminListen}, p.gossipListener()
+	errs := []error{p.Probing.Validate(), p.memberFlags.Validate(), p.RetainCacheFlag.check(), streams.check(), admins.check(),
 		streams.checkApart(admins, gossip), admins.checkApart(gossip)}
-	if c.NodeReach != "" {
-		errs = append(errs, checkHostPort("node-advertise", c.NodeReach))
+	if p.NodeReach != "" {
+		errs = append(errs, checkHostPort("node-advertise", p.NodeReach))
 	}
 	return errors.Join(errs...)
 }

@@ -34,37 +34,37 @@ type ServeFlags struct {
 }
 
 // Validate is called by the parser. It refuses a zero that would be taken for the default.
-func (c *ServeFlags) Validate() error {
+func (s *ServeFlags) Validate() error {
 	switch {
-	case c.InitialCredits < 0:
-		return fmt.Errorf("--initial-credits %d: give a number from 0", c.InitialCredits)
-	case c.PublicPerDay < 1:
-		return fmt.Errorf("--public-per-day %d: give a number from 1", c.PublicPerDay)
-	case c.DiskFloor < 1:
-		return fmt.Errorf("--disk-floor %d: give a number of bytes from 1", c.DiskFloor)
+	case s.InitialCredits < 0:
+		return fmt.Errorf("--initial-credits %d: give a number from 0", s.InitialCredits)
+	case s.PublicPerDay < 1:
+		return fmt.Errorf("--public-per-day %d: give a number from 1", s.PublicPerDay)
+	case s.DiskFloor < 1:
+		return fmt.Errorf("--disk-floor %d: give a number of bytes from 1", s.DiskFloor)
 	}
-	if err := store.CheckEmail(c.AdminEmail); err != nil {
-		return fmt.Errorf("--admin-email %q: give an address such as ann@example.com", c.AdminEmail)
+	if err := store.CheckEmail(s.AdminEmail); err != nil {
+		return fmt.Errorf("--admin-email %q: give an address such as ann@example.com", s.AdminEmail)
 	}
-	public, admins := c.listeners()
+	public, admins := s.listeners()
 	errs := []error{public.check(), admins.check(), public.checkApart(admins)}
-	if c.PublicURL != "" {
-		errs = append(errs, checkURL("public-url", c.PublicURL, "https", "http"))
+	if s.PublicURL != "" {
+		errs = append(errs, checkURL("public-url", s.PublicURL, "https", "http"))
 	}
-	for _, origin := range c.CORSOrigin {
+	for _, origin := range s.CORSOrigin {
 		errs = append(errs, checkOrigin(origin))
 	}
-	for _, name := range c.ACMEDomain {
+	for _, name := range s.ACMEDomain {
 		errs = append(errs, checkName("acme-domain", name))
 	}
-	if c.ACMEDirectory != "" {
-		errs = append(errs, checkURL("acme-directory", c.ACMEDirectory, "https"))
+	if s.ACMEDirectory != "" {
+		errs = append(errs, checkURL("acme-directory", s.ACMEDirectory, "https"))
 	}
-	return errors.Join(append(errs, c.Probing.Validate(), c.RetainFlags.check(), c.RetainCacheFlag.check())...)
+	return errors.Join(append(errs, s.Probing.Validate(), s.RetainFlags.check(), s.RetainCacheFlag.check())...)
 }
 
-func (c *ServeFlags) listeners() (public, admins listenFlag) {
-	return listenFlag{"listen", c.Listen}, listenFlag{"admin-listen", c.AdminListen}
+func (s *ServeFlags) listeners() (public, admins listenFlag) {
+	return listenFlag{"listen", s.Listen}, listenFlag{"admin-listen", s.AdminListen}
 }
 
 // CoordinatorFlags are those of a service without a prober, and of a member of a cluster: other nodes probe.

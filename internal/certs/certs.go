@@ -33,7 +33,7 @@ type folder struct {
 	Dir string `help:"Folder of the files." default:"./probity-certs" placeholder:"DIR"`
 }
 
-func (d folder) path(name string) string { return filepath.Join(d.Dir, name) }
+func (f folder) path(name string) string { return filepath.Join(f.Dir, name) }
 
 type initCmd struct {
 	folder
@@ -89,11 +89,11 @@ func (c nodeCmd) Run(con *console.IO) error {
 }
 
 // issue makes and writes certificates of one use: all of them, or none.
-func (d folder) issue(con *console.IO, names []string, use x509.ExtKeyUsage, valid int) error {
+func (f folder) issue(con *console.IO, names []string, use x509.ExtKeyUsage, valid int) error {
 	if err := validDays(valid); err != nil {
 		return err
 	}
-	signer, err := readAuthority(d.path(AuthorityFile), d.path(authorityKey))
+	signer, err := readAuthority(f.path(AuthorityFile), f.path(authorityKey))
 	if err != nil {
 		return err
 	}
@@ -106,14 +106,14 @@ func (d folder) issue(con *console.IO, names []string, use x509.ExtKeyUsage, val
 		if err != nil {
 			return fmt.Errorf("certificate %s: %w", name, err)
 		}
-		files = append(files, wholefile.Secret{Path: d.path(name + ".crt"), Data: issued.cert}, wholefile.Secret{Path: d.path(name + ".key"), Data: issued.key})
+		files = append(files, wholefile.Secret{Path: f.path(name + ".crt"), Data: issued.cert}, wholefile.Secret{Path: f.path(name + ".key"), Data: issued.key})
 	}
 	if err := wholefile.WriteNewSecrets(files); err != nil {
 		return err
 	}
 	for _, name := range names {
-		fmt.Fprintf(con.Out, "%s\t%s\n", d.path(name+".crt"), "copy it to "+name)
-		fmt.Fprintf(con.Out, "%s\t%s\n", d.path(name+".key"), "move it to "+name)
+		fmt.Fprintf(con.Out, "%s\t%s\n", f.path(name+".crt"), "copy it to "+name)
+		fmt.Fprintf(con.Out, "%s\t%s\n", f.path(name+".key"), "move it to "+name)
 	}
 	return nil
 }

@@ -73,8 +73,8 @@ func (c keyPruneCmd) Run(con *console.IO) error {
 }
 
 // rewrite replaces the key file atomically: a reader sees the old file or the new one. The new one begins with head.
-func (d folder) rewrite(con *console.IO, head, next string, change func([][]byte) ([][]byte, error)) error {
-	path := d.path(KeyFile)
+func (f folder) rewrite(con *console.IO, head, next string, change func([][]byte) ([][]byte, error)) error {
+	path := f.path(KeyFile)
 	keys, err := ReadKeys(path)
 	if err != nil {
 		return err

@@ -130,41 +130,41 @@ type run struct {
 	result      baseline.Count
 }
 
-func (t *run) unfinished() bool {
-	return len(t.askFirst) > 0 || t.transaction < len(t.task.transactions)
+func (r *run) unfinished() bool {
+	return len(r.askFirst) > 0 || r.transaction < len(r.task.transactions)
 }
 
 // nextProbe returns the next recipient to send.
-func (t *run) nextProbe() (p *probe, ok bool) {
+func (r *run) nextProbe() (p *probe, ok bool) {
 	switch {
-	case len(t.askFirst) > 0:
-		p, t.askFirst = t.askFirst[0], t.askFirst[1:]
+	case len(r.askFirst) > 0:
+		p, r.askFirst = r.askFirst[0], r.askFirst[1:]
 		return p, true
-	case t.transaction == len(t.task.transactions):
+	case r.transaction == len(r.task.transactions):
 		return nil, false
 	}
-	addrs := t.task.transactions[t.transaction]
-	if len(t.unused) == 0 {
-		t.unused = make([]probe, batchSize)
+	addrs := r.task.transactions[r.transaction]
+	if len(r.unused) == 0 {
+		r.unused = make([]probe, batchSize)
 	}
-	p, t.unused = &t.unused[0], t.unused[1:]
-	p.startsTransaction = t.recipient == 0
+	p, r.unused = &r.unused[0], r.unused[1:]
+	p.startsTransaction = r.recipient == 0
 	if p.startsTransaction {
-		t.domain = t.domainOf(addrs[0].Domain())
+		r.domain = r.domainOf(addrs[0].Domain())
 	}
-	p.ev.Address, p.ev.Route, p.domain = addrs[t.recipient], &t.task.route, t.domain
-	t.recipient++
-	if t.recipient == len(addrs) {
-		t.transaction, t.recipient = t.transaction+1, 0
+	p.ev.Address, p.ev.Route, p.domain = addrs[r.recipient], &r.task.route, r.domain
+	r.recipient++
+	if r.recipient == len(addrs) {
+		r.transaction, r.recipient = r.transaction+1, 0
 	}
 	return p, true
 }
 
-func (t *run) domainOf(name string) *domainState {
-	d := t.domains[name]
+func (r *run) domainOf(name string) *domainState {
+	d := r.domains[name]
 	if d == nil {
 		d = &domainState{}
-		t.domains[name] = d
+		r.domains[name] = d
 	}
 	return d
 }
@@ -173,87 +173,87 @@ func (t *run) domainOf(name string) *domainState {
 const batchSize = 100
 
 // fillTransaction fills the next batch.
-func (t *run) fillTransaction() {
-	t.batch, t.rcpts = t.batch[:0], t.rcpts[:0]
+func (r *run) fillTransaction() {
+	r.batch, r.rcpts = r.batch[:0], r.rcpts[:0]
 	var domain *domainState
-	for len(t.batch) < batchSize {
-		p, ok := t.nextProbe()
+	for len(r.batch) < batchSize {
+		p, ok := r.nextProbe()
 		if !ok {
 			return
 		}
-		t.batch = append(t.batch, p)
-		t.rcpts = append(t.rcpts, smtp.Rcpt{Local: p.ev.Address.Local(), Domain: p.ev.Address.Domain(), NewTransaction: p.startsTransaction || p.domain != domain})
+		r.batch = append(r.batch, p)
+		r.rcpts = append(r.rcpts, smtp.Rcpt{Local: p.ev.Address.Local(), Domain: p.ev.Address.Domain(), NewTransaction: p.startsTransaction || p.domain != domain})
 		domain = p.domain
 	}
 }
 
 // runConnection sends recipients over one connection until none is left or the connection is unusable.
-func (t *run) runConnection(ctx context.Context) {
-	conn, f := t.c.dial.DialContext(ctx, t.task.addr)
+func (r *run) runConnection(ctx context.Context) {
+	conn, f := r.c.dial.DialContext(ctx, r.task.addr)
 	if !f.None() {
 		return
 	}
-	s, f := smtp.Open(ctx, conn, t.c.cfg, t.task.host)
+	s, f := smtp.Open(ctx, conn, r.c.cfg, r.task.host)
 	if !f.None() {
 		return
 	}
 	defer s.Quit(ctx)
-	for answered := 1; t.unfinished() && answered > 0 && ctx.Err() == nil && !s.Unusable(); {
-		t.fillTransaction()
-		t.now = time.Now()
-		answered = s.Transaction(ctx, t.rcpts, t.handleReply).Answered
-		t.askFirst = append(t.askFirst, t.batch[answered:]...)
+	for answered := 1; r.unfinished() && answered > 0 && ctx.Err() == nil && !s.Unusable(); {
+		r.fillTransaction()
+		r.now = time.Now()
+		answered = s.Transaction(ctx, r.rcpts, r.handleReply).Answered
+		r.askFirst = append(r.askFirst, r.batch[answered:]...)
 	}
 }
 
 // handleReply records the reply to the i-th recipient of a batch.
-func (t *run) handleReply(i int, r engine.Reply) {
-	p, d := t.batch[i], t.batch[i].domain
-	seen := engine.Sighting{Subject: engine.SubjectTarget, Host: t.task.host, Reply: r, At: t.now,
-		Finding: t.c.table.Classify(t.task.route.Provider, r, t.c.senderIdentity)}
+func (r *run) handleReply(i int, reply engine.Reply) {
+	p, d := r.batch[i], r.batch[i].domain
+	seen := engine.Sighting{Subject: engine.SubjectTarget, Host: r.task.host, Reply: reply, At: r.now,
+		Finding: r.c.table.Classify(r.task.route.Provider, reply, r.c.senderIdentity)}
 	if p.decoy {
 		seen.Subject = engine.SubjectDecoy
 		d.sighting = seen
 		for _, w := range d.waiting {
 			w.ev.Append(d.sighting)
-			t.advance(w)
+			r.advance(w)
 		}
 		d.waiting = nil
 		return
 	}
-	t.result.Recipients++
+	r.result.Recipients++
 	if seen.Finding.Meaning == engine.Accepted {
-		t.result.Accepted++
+		r.result.Accepted++
 		d.accepted = true
 	}
 	p.ev.Append(seen)
-	t.advance(p)
+	r.advance(p)
 }
 
 // advance takes a probe as far as possible without another reply.
-func (t *run) advance(p *probe) {
+func (r *run) advance(p *probe) {
 	d := p.domain
-	step := engine.Next(&p.ev, engine.Policy{}, t.now)
+	step := engine.Next(&p.ev, engine.Policy{}, r.now)
 	if step.Kind == engine.StepDecoy && d.sighting.Host != "" {
 		p.ev.Append(d.sighting)
-		step = engine.Next(&p.ev, engine.Policy{}, t.now)
+		step = engine.Next(&p.ev, engine.Policy{}, r.now)
 	}
 	if step.Kind == engine.StepDecoy {
 		d.waiting = append(d.waiting, p)
 		if len(d.waiting) == 1 {
-			t.askFirst = append(t.askFirst, t.newDecoy(p))
+			r.askFirst = append(r.askFirst, r.newDecoy(p))
 		}
 		return
 	}
-	v := engine.Judge(&p.ev, engine.Policy{}, t.now)
-	t.result.Judged++
-	if t.c.onVerdict != nil {
-		t.c.onVerdict(p.ev.Address, &v)
+	v := engine.Judge(&p.ev, engine.Policy{}, r.now)
+	r.result.Judged++
+	if r.c.onVerdict != nil {
+		r.c.onVerdict(p.ev.Address, &v)
 	}
 }
 
 // newDecoy makes the decoy of a probe's domain: a random recipient.
-func (t *run) newDecoy(p *probe) *probe {
+func (r *run) newDecoy(p *probe) *probe {
 	local := make([]byte, 16)
 	for i := range local {
 		local[i] = 'a' + byte(rand.IntN(26))

@@ -30,21 +30,21 @@ type AuditOptions struct {
 }
 
 // Audit makes the audit of the flags, on the sockets and files of this machine. It starts nothing.
-func (f *Probing) Audit(table *engine.Table, parts AuditOptions) (*doctor.Doctor, error) {
-	servers, err := f.servers()
+func (p *Probing) Audit(table *engine.Table, parts AuditOptions) (*doctor.Doctor, error) {
+	servers, err := p.servers()
 	if err != nil && !errors.Is(err, console.ErrUsage) {
 		return nil, err
 	}
-	proxy, err := f.proxy()
+	proxy, err := p.proxy()
 	if err != nil {
 		return nil, err
 	}
-	sessions := f.Concurrency
+	sessions := p.Concurrency
 	if sessions == 0 {
 		sessions = defaultMaxSessions
 	}
-	cfg := doctor.Config{MailFrom: f.MailFrom, Servers: servers, Table: table, Exchange: exchangeDNS, Dial: DialFrom, SOCKS5: proxy,
-		AllowPrivate: f.AllowPrivateTargets, Port: f.SMTPPort, Target: parts.Target, DNSBLs: parts.DNSBLs, OpenFiles: openFiles, Sessions: sessions,
+	cfg := doctor.Config{MailFrom: p.MailFrom, Servers: servers, Table: table, Exchange: exchangeDNS, Dial: DialFrom, SOCKS5: proxy,
+		AllowPrivate: p.AllowPrivateTargets, Port: p.SMTPPort, Target: parts.Target, DNSBLs: parts.DNSBLs, OpenFiles: openFiles, Sessions: sessions,
 		FS: vfs.Default, Folder: parts.Folder, Synced: clockSynced, NotBefore: newest(engine.DefaultTable()), Log: parts.Log, Metrics: parts.Metrics}
 	if len(parts.DNSBLs) == 1 && parts.DNSBLs[0] == "none" {
 		cfg.DNSBLs = []string{}
@@ -54,7 +54,7 @@ func (f *Probing) Audit(table *engine.Table, parts AuditOptions) (*doctor.Doctor
 			return nil, err
 		}
 	}
-	for _, e := range f.Egress {
+	for _, e := range p.Egress {
 		id, err := e.Parse()
 		if err != nil {
 			return nil, err

@@ -14,29 +14,29 @@ type ListChanges struct {
 }
 
 // LoadLists loads the shipped lists with the operator's changes.
-func (f ListChanges) LoadLists() (*lists.Set, error) {
+func (l ListChanges) LoadLists() (*lists.Set, error) {
 	set, err := lists.Default()
-	if err != nil || f.Lists == "" {
+	if err != nil || l.Lists == "" {
 		return set, err
 	}
-	data, err := os.ReadFile(f.Lists)
+	data, err := os.ReadFile(l.Lists)
 	if err != nil {
 		return nil, fmt.Errorf("%w: --lists: %w", console.ErrUsage, err)
 	}
 	if set, err = set.Override(data); err != nil {
-		return nil, fmt.Errorf("%w: --lists %s: %w", console.ErrUsage, f.Lists, err)
+		return nil, fmt.Errorf("%w: --lists %s: %w", console.ErrUsage, l.Lists, err)
 	}
 	return set, nil
 }
 
 // ReloadLists reads the file again. It refuses lists that lose a fifth of any current list.
-func (f ListChanges) ReloadLists(now *lists.Set) (*lists.Set, error) {
-	next, err := f.LoadLists()
+func (l ListChanges) ReloadLists(now *lists.Set) (*lists.Set, error) {
+	next, err := l.LoadLists()
 	if err != nil {
 		return nil, err
 	}
 	if err := now.CheckReload(next); err != nil {
-		return nil, fmt.Errorf("--lists %s: %w", f.Lists, err)
+		return nil, fmt.Errorf("--lists %s: %w", l.Lists, err)
 	}
 	return next, nil
 }

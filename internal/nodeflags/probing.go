@@ -33,25 +33,25 @@ type Probing struct {
 }
 
 // Validate is called by the parser.
-func (f *Probing) Validate() error {
-	if f.MailFrom != "" {
-		if _, err := engine.Parse(f.MailFrom); err != nil {
-			return fmt.Errorf("--mail-from %q: %w", f.MailFrom, err)
+func (p *Probing) Validate() error {
+	if p.MailFrom != "" {
+		if _, err := engine.Parse(p.MailFrom); err != nil {
+			return fmt.Errorf("--mail-from %q: %w", p.MailFrom, err)
 		}
 	}
-	if f.Concurrency < 0 {
-		return fmt.Errorf("--concurrency %d: give the number of sessions, or leave it out", f.Concurrency)
+	if p.Concurrency < 0 {
+		return fmt.Errorf("--concurrency %d: give the number of sessions, or leave it out", p.Concurrency)
 	}
-	for _, d := range f.RetrySchedule {
+	for _, d := range p.RetrySchedule {
 		if d <= 0 {
 			return fmt.Errorf("--retry-schedule: a wait of %s is none", d)
 		}
 	}
-	if f.SMTPPort == 0 {
+	if p.SMTPPort == 0 {
 		return errors.New("--smtp-port 0: give the port that mail servers listen at, 25 on the internet")
 	}
 	sources := map[string]bool{}
-	for _, e := range f.Egress {
+	for _, e := range p.Egress {
 		id, err := e.Parse()
 		if err != nil {
 			return err
@@ -62,13 +62,13 @@ func (f *Probing) Validate() error {
 		}
 		sources[name] = true
 	}
-	_, err := f.proxy()
+	_, err := p.proxy()
 	return err
 }
 
 // Anonymous reports flags that name no sender that public mail servers could check. None is asked then.
-func (f *Probing) Anonymous() bool {
-	return !f.AllowPrivateTargets && (f.MailFrom == "" || len(f.Egress) == 0)
+func (p *Probing) Anonymous() bool {
+	return !p.AllowPrivateTargets && (p.MailFrom == "" || len(p.Egress) == 0)
 }
 
 // AnonymousWarning is what the user of anonymous flags must know.
@@ -78,15 +78,15 @@ const AnonymousWarning = "no public mail server is asked without --mail-from ADD
 const WhyNotAnonymous = "public mail servers are asked with --egress and --mail-from only"
 
 // proxy is the proxy of --socks5; zero without it.
-func (f *Probing) proxy() (smtp.Proxy, error) {
-	if f.SOCKS5 == "" {
+func (p *Probing) proxy() (smtp.Proxy, error) {
+	if p.SOCKS5 == "" {
 		return smtp.Proxy{}, nil
 	}
-	p, err := smtp.ParseProxy(string(f.SOCKS5))
+	proxy, err := smtp.ParseProxy(string(p.SOCKS5))
 	if err != nil {
-		return p, fmt.Errorf("%w: --socks5: %w", console.ErrUsage, err)
+		return proxy, fmt.Errorf("%w: --socks5: %w", console.ErrUsage, err)
 	}
-	return p, nil
+	return proxy, nil
 }
 
 // ResolverAddr is one --dns.
@@ -107,20 +107,20 @@ func (r *ResolverAddr) UnmarshalText(text []byte) error {
 }
 
 // Table is the shipped provider table with the operator's overrides.
-func (f *Probing) Table() (*engine.Table, error) {
+func (p *Probing) Table() (*engine.Table, error) {
 	table := engine.DefaultTable()
-	if f.Providers != "" {
-		data, err := os.ReadFile(f.Providers)
+	if p.Providers != "" {
+		data, err := os.ReadFile(p.Providers)
 		if err != nil {
 			return nil, fmt.Errorf("%w: --providers: %v", console.ErrUsage, err)
 		}
 		if table, err = table.Override(data); err != nil {
-			return nil, fmt.Errorf("%w: --providers %s: %v; probity providers check says more", console.ErrUsage, f.Providers, err)
+			return nil, fmt.Errorf("%w: --providers %s: %v; probity providers check says more", console.ErrUsage, p.Providers, err)
 		}
 	}
-	if len(f.RetrySchedule) > 0 {
-		words := make([]string, len(f.RetrySchedule))
-		for i, d := range f.RetrySchedule {
+	if len(p.RetrySchedule) > 0 {
+		words := make([]string, len(p.RetrySchedule))
+		for i, d := range p.RetrySchedule {
 			words[i] = strconv.Quote(d.String())
 		}
 		var err error
@@ -128,16 +128,16 @@ func (f *Probing) Table() (*engine.Table, error) {
 			return nil, err
 		}
 	}
-	if f.RespectTerms {
+	if p.RespectTerms {
 		return table.RespectTerms()
 	}
 	return table, nil
 }
 
 // servers are the recursive resolvers: those of --dns, else those of resolv.conf.
-func (f *Probing) servers() ([]netip.AddrPort, error) {
+func (p *Probing) servers() ([]netip.AddrPort, error) {
 	var servers []netip.AddrPort
-	for _, r := range f.DNS {
+	for _, r := range p.DNS {
 		servers = append(servers, r.AddrPort)
 	}
 	if len(servers) > 0 {

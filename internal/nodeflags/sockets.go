@@ -18,8 +18,8 @@ import (
 )
 
 // Resolver makes the DNS client of the flags, on the sockets of this machine.
-func (f *Probing) Resolver(table *engine.Table) (*dns.Resolver, error) {
-	servers, err := f.servers()
+func (p *Probing) Resolver(table *engine.Table) (*dns.Resolver, error) {
+	servers, err := p.servers()
 	if err != nil {
 		return nil, err
 	}
@@ -38,12 +38,12 @@ func DialFrom(ctx context.Context, local netip.Addr, network, address string) (n
 }
 
 // Identities are the sources of --egress. Without any, the system chooses the address and the EHLO name is the host name.
-func (f *Probing) Identities() ([]source.Identity, error) {
-	if len(f.Egress) == 0 {
+func (p *Probing) Identities() ([]source.Identity, error) {
+	if len(p.Egress) == 0 {
 		return []source.Identity{{EHLO: console.HostName()}}, nil
 	}
 	var ids []source.Identity
-	for _, s := range f.Egress {
+	for _, s := range p.Egress {
 		id, err := s.Parse()
 		if err != nil {
 			return nil, err
@@ -75,38 +75,38 @@ const (
 )
 
 // sessions is how many SMTP sessions may be open at one time: as the flag says, but never more than the file limit allows.
-func (f *Probing) sessions() (int, error) {
+func (p *Probing) sessions() (int, error) {
 	limit, _, err := openFiles()
 	if err != nil {
 		return 0, fmt.Errorf("file limit: %w", err)
 	}
 	room := max(16, int(min(limit, 1<<20))-reservedFiles)
-	if f.Concurrency > room {
-		return 0, fmt.Errorf("%w: --concurrency %d needs more open files than the limit of %d; raise it with ulimit -n", console.ErrUsage, f.Concurrency, limit)
+	if p.Concurrency > room {
+		return 0, fmt.Errorf("%w: --concurrency %d needs more open files than the limit of %d; raise it with ulimit -n", console.ErrUsage, p.Concurrency, limit)
 	}
-	if f.Concurrency > 0 {
-		return f.Concurrency, nil
+	if p.Concurrency > 0 {
+		return p.Concurrency, nil
 	}
 	return min(room, defaultMaxSessions), nil
 }
 
 // ProberConfig is the configuration that the flags give a prober on the sockets of this machine.
-func (f *Probing) ProberConfig(table *engine.Table, log *slog.Logger) (prober.Config, error) {
-	ids, err := f.Identities()
+func (p *Probing) ProberConfig(table *engine.Table, log *slog.Logger) (prober.Config, error) {
+	ids, err := p.Identities()
 	if err != nil {
 		return prober.Config{}, err
 	}
-	proxy, err := f.proxy()
+	proxy, err := p.proxy()
 	if err != nil {
 		return prober.Config{}, err
 	}
-	sessions, err := f.sessions()
-	return prober.Config{Table: table, Dial: f.dial(proxy, ids, log), Sources: ids, MailFrom: f.MailFrom, SOCKS5: proxy, Port: f.SMTPPort,
-		AllowPrivate: f.AllowPrivateTargets, SkipWarmUp: f.Warm, MaxSessions: sessions}, err
+	sessions, err := p.sessions()
+	return prober.Config{Table: table, Dial: p.dial(proxy, ids, log), Sources: ids, MailFrom: p.MailFrom, SOCKS5: proxy, Port: p.SMTPPort,
+		AllowPrivate: p.AllowPrivateTargets, SkipWarmUp: p.Warm, MaxSessions: sessions}, err
 }
 
 // dial returns a function that connects to mail servers, or to the proxies if there are any.
-func (f *Probing) dial(proxy smtp.Proxy, ids []source.Identity, log *slog.Logger) smtp.DialFunc {
+func (p *Probing) dial(proxy smtp.Proxy, ids []source.Identity, log *slog.Logger) smtp.DialFunc {
 	w := &proxyWatch{unreachable: map[string]*atomic.Bool{}, dial: DialFrom, log: log}
 	if proxy.Addr != "" {
 		w.unreachable[proxy.Addr] = new(atomic.Bool)

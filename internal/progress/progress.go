@@ -34,7 +34,7 @@ const (
 func New(con *console.IO) *Display { return &Display{con: con, last: time.Now()} }
 
 // Follow shows the job until its end, and returns the ended job.
-func (p *Display) Follow(ctx context.Context, c *coordinator.Coordinator, id string) (*store.Job, error) {
+func (d *Display) Follow(ctx context.Context, c *coordinator.Coordinator, id string) (*store.Job, error) {
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()
 	for {
@@ -42,14 +42,14 @@ func (p *Display) Follow(ctx context.Context, c *coordinator.Coordinator, id str
 		if err != nil {
 			return nil, err
 		}
-		p.Show(s)
+		d.Show(s)
 		if s.State.Finished() {
-			p.End()
+			d.End()
 			return &s.Job, nil
 		}
 		select {
 		case <-ctx.Done():
-			p.End()
+			d.End()
 			return nil, context.Cause(ctx)
 		case <-tick.C:
 		}
@@ -57,10 +57,10 @@ func (p *Display) Follow(ctx context.Context, c *coordinator.Coordinator, id str
 }
 
 // Show shows the job as it is now.
-func (p *Display) Show(s coordinator.Snapshot) {
-	if !p.con.Terminal {
-		if time.Since(p.last) >= lineInterval {
-			p.last = time.Now()
+func (d *Display) Show(s coordinator.Snapshot) {
+	if !d.con.Terminal {
+		if time.Since(d.last) >= lineInterval {
+			d.last = time.Now()
 			var line strings.Builder
 			fmt.Fprintf(&line, "%s: %d of %d rows, %.0f/s, %d waiting for a retry or for budget", s.State, s.Processed, s.Rows, s.Rate, s.PendingRetry+s.WaitingBudget)
 			for _, w := range s.Waiting[:min(3, len(s.Waiting))] { // the classes with the most waiting rows
@@ -69,22 +69,22 @@ func (p *Display) Show(s coordinator.Snapshot) {
 					fmt.Fprintf(&line, " until %s", w.Until.Local().Format(time.TimeOnly))
 				}
 			}
-			fmt.Fprintln(p.con.Err, line.String())
+			fmt.Fprintln(d.con.Err, line.String())
 		}
 		return
 	}
-	if p.bar == nil {
-		p.bar = progressbar.NewOptions64(s.Rows, progressbar.OptionSetWriter(p.con.Err), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
+	if d.bar == nil {
+		d.bar = progressbar.NewOptions64(s.Rows, progressbar.OptionSetWriter(d.con.Err), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
 			progressbar.OptionSetItsString("rows"), progressbar.OptionSetPredictTime(true), progressbar.OptionFullWidth(), progressbar.OptionEnableColorCodes(true))
 	}
-	p.bar.Describe(string(s.State))
-	_ = p.bar.Set64(s.Processed) // a bar that cannot be drawn does not stop the job
+	d.bar.Describe(string(s.State))
+	_ = d.bar.Set64(s.Processed) // a bar that cannot be drawn does not stop the job
 }
 
 // End ends the bar.
-func (p *Display) End() {
-	if p.bar != nil {
-		fmt.Fprintln(p.con.Err)
+func (d *Display) End() {
+	if d.bar != nil {
+		fmt.Fprintln(d.con.Err)
 	}
 }
 

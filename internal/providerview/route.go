@@ -47,6 +47,6 @@ func NewRoute(domain string, r *engine.Route, whyNot string) Route {
 }
 
 // LookupFailed reports that the DNS gave no answer, so that nothing is known of the route.
-func (v *Route) LookupFailed() bool {
-	return v.Fact == engine.FactServFail.String() || v.Fact == engine.FactDNSTimeout.String()
+func (r *Route) LookupFailed() bool {
+	return r.Fact == engine.FactServFail.String() || r.Fact == engine.FactDNSTimeout.String()
 }

@@ -277,8 +277,8 @@ type badListError struct {
 }
 
 // Error names options as the command line does: the API's email_column, has_header and column_check are flags here.
-func (r *badListError) Error() string {
+func (b *badListError) Error() string {
 	words := strings.NewReplacer("email_column=", "--column ", "email_column", "--column",
 		"has_header=false", "--no-header", "has_header", "--no-header", "column_check=false", "--force-column")
-	return r.file + ": " + words.Replace(r.cause.Error())
+	return b.file + ": " + words.Replace(b.cause.Error())
 }

@@ -46,19 +46,19 @@ type Denial struct {
 func expected(s SingleCalls, now time.Time) bool { return s == nil || s.Expected(now) }
 
 // effectiveLimit is the usable part of a limit: half of it after ActionSlow.
-func (p *Budget) effectiveLimit(limit int, now time.Time) int {
-	if now.Before(p.HalvedUntil) {
+func (b *Budget) effectiveLimit(limit int, now time.Time) int {
+	if now.Before(b.HalvedUntil) {
 		return max(1, limit/2)
 	}
 	return limit
 }
 
 // Open is how many connections are open or being opened.
-func (p *Budget) Open() int { return p.openConns }
+func (b *Budget) Open() int { return b.openConns }
 
 // MaxOpen is how many connections a priority may have open now.
-func (p *Budget) MaxOpen(priority Priority, now time.Time) int {
-	limit := p.effectiveLimit(p.Limits.Connections, now)
+func (b *Budget) MaxOpen(priority Priority, now time.Time) int {
+	limit := b.effectiveLimit(b.Limits.Connections, now)
 	if priority.IsJob() {
 		limit -= reservedForSingles(limit)
 	}
@@ -66,88 +66,88 @@ func (p *Budget) MaxOpen(priority Priority, now time.Time) int {
 }
 
 // allowed is the part of a limit per minute or hour that a priority may use now.
-func (p *Budget) allowed(priority Priority, limit int, now time.Time) int {
-	limit = p.effectiveLimit(limit, now)
+func (b *Budget) allowed(priority Priority, limit int, now time.Time) int {
+	limit = b.effectiveLimit(limit, now)
 	switch {
 	case !priority.IsJob():
 		return limit
-	case expected(p.singleCalls, now):
+	case expected(b.singleCalls, now):
 		return limit - reservedForSingles(limit)
 	}
 	return limit - reservedForFirst(limit)
 }
 
 // MayConnect checks whether a connection may be begun.
-func (p *Budget) MayConnect(priority Priority, now time.Time) Denial {
-	l := &p.Limits
-	if l.Connections > 0 && p.openConns >= p.MaxOpen(priority, now) {
+func (b *Budget) MayConnect(priority Priority, now time.Time) Denial {
+	l := &b.Limits
+	if l.Connections > 0 && b.openConns >= b.MaxOpen(priority, now) {
 		return Denial{Denied: true}
 	}
-	if limit := p.allowed(priority, l.ConnectionsPerMinute, now); l.ConnectionsPerMinute > 0 && p.connWindow.room(limit, now) == 0 {
-		return Denial{Denied: true, Until: p.connWindow.nextRoom(limit, now)}
+	if limit := b.allowed(priority, l.ConnectionsPerMinute, now); l.ConnectionsPerMinute > 0 && b.connWindow.room(limit, now) == 0 {
+		return Denial{Denied: true, Until: b.connWindow.nextRoom(limit, now)}
 	}
 	return Denial{}
 }
 
 // ReserveConnect reserves a connection, if there is room.
-func (p *Budget) ReserveConnect(priority Priority, now time.Time) Denial {
-	if d := p.MayConnect(priority, now); d.Denied {
+func (b *Budget) ReserveConnect(priority Priority, now time.Time) Denial {
+	if d := b.MayConnect(priority, now); d.Denied {
 		return d
 	}
-	p.openConns++
-	if p.Limits.ConnectionsPerMinute > 0 {
-		p.connWindow.reserve(1)
+	b.openConns++
+	if b.Limits.ConnectionsPerMinute > 0 {
+		b.connWindow.reserve(1)
 	}
 	return Denial{}
 }
 
 // SettleConnect counts the connection in the rate, once the peer has seen it or can no longer see it.
-func (p *Budget) SettleConnect(now time.Time) {
-	if p.Limits.ConnectionsPerMinute > 0 {
-		p.connWindow.settle(1, now)
+func (b *Budget) SettleConnect(now time.Time) {
+	if b.Limits.ConnectionsPerMinute > 0 {
+		b.connWindow.settle(1, now)
 	}
 }
 
 // CancelConnect releases a connection for which no packet was sent.
-func (p *Budget) CancelConnect() {
-	p.openConns--
-	p.connWindow.release(1)
+func (b *Budget) CancelConnect() {
+	b.openConns--
+	b.connWindow.release(1)
 }
 
 // ConnectionClosed releases a connection that the peer has closed.
-func (p *Budget) ConnectionClosed() { p.openConns-- }
+func (b *Budget) ConnectionClosed() { b.openConns-- }
 
 // Room is how many recipients a priority may send now over connection c. Jobs leave the last of several transactions of a connection to
 // a single call.
-func (p *Budget) Room(c *Conn, priority Priority, now time.Time) (int, Denial) {
-	l, n := &p.Limits, MaxTransaction
+func (b *Budget) Room(c *Conn, priority Priority, now time.Time) (int, Denial) {
+	l, n := &b.Limits, MaxTransaction
 	if l.RefusalsPerHour > 0 {
-		limit := p.refusalsAllowed(priority, now)
-		n = min(n, p.refusalWindow.room(limit, now))
+		limit := b.refusalsAllowed(priority, now)
+		n = min(n, b.refusalWindow.room(limit, now))
 		switch {
 		case n == 0 && limit <= 0:
-			return 0, Denial{Denied: true, Until: p.UsedByOthers.Until}
+			return 0, Denial{Denied: true, Until: b.UsedByOthers.Until}
 		case n == 0:
-			return 0, Denial{Denied: true, Until: p.refusalWindow.nextRoom(limit, now)}
-		case priority == LongJob && p.Pacing.active(now):
-			m, d := p.Pacing.room(limit, now)
+			return 0, Denial{Denied: true, Until: b.refusalWindow.nextRoom(limit, now)}
+		case priority == LongJob && b.Pacing.active(now):
+			m, d := b.Pacing.room(limit, now)
 			n = min(n, m)
 			if d.Denied {
 				return 0, d
 			}
 		}
-		if p.lease.needed {
-			if p.lease.left <= 0 || !now.Before(p.lease.until) {
+		if b.lease.needed {
+			if b.lease.left <= 0 || !now.Before(b.lease.until) {
 				return 0, Denial{Denied: true, Lease: true}
 			}
-			n = min(n, p.lease.left)
+			n = min(n, b.lease.left)
 		}
 	}
 	if l.RecipientsPerMinute > 0 {
-		limit := p.allowed(priority, l.RecipientsPerMinute, now)
-		n = min(n, p.rcptWindow.room(limit, now))
+		limit := b.allowed(priority, l.RecipientsPerMinute, now)
+		n = min(n, b.rcptWindow.room(limit, now))
 		if n == 0 {
-			return 0, Denial{Denied: true, Until: p.rcptWindow.nextRoom(limit, now)}
+			return 0, Denial{Denied: true, Until: b.rcptWindow.nextRoom(limit, now)}
 		}
 	}
 	for _, of := range [...]struct{ limit, used int }{{l.RecipientsPerTransaction, 0}, {l.RecipientsPerConnection, c.Sent}, {l.RefusalsPerConnection, c.refused + c.pending}} {
@@ -167,47 +167,47 @@ func (p *Budget) Room(c *Conn, priority Priority, now time.Time) (int, Denial) {
 }
 
 // RefusalsLeft is how many more recipients may be refused over a connection.
-func (p *Budget) RefusalsLeft(c *Conn) int {
-	if p.Limits.RefusalsPerConnection == 0 {
+func (b *Budget) RefusalsLeft(c *Conn) int {
+	if b.Limits.RefusalsPerConnection == 0 {
 		return math.MaxInt
 	}
-	return p.Limits.RefusalsPerConnection - c.refused - c.pending
+	return b.Limits.RefusalsPerConnection - c.refused - c.pending
 }
 
 // refusalsAllowed is how many of the hour's refusals a priority may use now. Short jobs leave single calls half of what long
 // jobs leave, so that they find room after a long job has used all it may. If no single calls are expected, a long backlog
 // leaves short jobs as much.
-func (p *Budget) refusalsAllowed(priority Priority, now time.Time) int {
-	limit := p.allowed(priority, p.Limits.RefusalsPerHour, now)
-	switch expectSingles := expected(p.singleCalls, now); {
+func (b *Budget) refusalsAllowed(priority Priority, now time.Time) int {
+	limit := b.allowed(priority, b.Limits.RefusalsPerHour, now)
+	switch expectSingles := expected(b.singleCalls, now); {
 	case expectSingles && priority == ShortJob:
-		limit += reservedForSingles(p.effectiveLimit(p.Limits.RefusalsPerHour, now)) / 2
-	case !expectSingles && priority == LongJob && p.Pacing.shortJobSeen(now):
-		limit -= reservedForSingles(p.effectiveLimit(p.Limits.RefusalsPerHour, now)) / 2
+		limit += reservedForSingles(b.effectiveLimit(b.Limits.RefusalsPerHour, now)) / 2
+	case !expectSingles && priority == LongJob && b.Pacing.shortJobSeen(now):
+		limit -= reservedForSingles(b.effectiveLimit(b.Limits.RefusalsPerHour, now)) / 2
 	}
-	if now.Before(p.UsedByOthers.Until) {
-		limit -= p.UsedByOthers.Used
+	if now.Before(b.UsedByOthers.Until) {
+		limit -= b.UsedByOthers.Used
 	}
 	return limit
 }
 
 // JobPrioritiesDiffer reports that short jobs may use more than long ones.
-func (p *Budget) JobPrioritiesDiffer(now time.Time) bool {
-	return p.Pacing.active(now) || p.singleCalls.Expected(now)
+func (b *Budget) JobPrioritiesDiffer(now time.Time) bool {
+	return b.Pacing.active(now) || b.singleCalls.Expected(now)
 }
 
 // Reserve reserves a transaction of n recipients, at most room, in all budgets; `long` of them are for long jobs.
-func (p *Budget) Reserve(c *Conn, n, long int) {
+func (b *Budget) Reserve(c *Conn, n, long int) {
 	c.Transactions++
 	c.Sent += n
 	c.pending += n
-	p.Pacing.reserved += long
-	if p.Limits.RecipientsPerMinute > 0 {
-		p.rcptWindow.reserve(n)
+	b.Pacing.reserved += long
+	if b.Limits.RecipientsPerMinute > 0 {
+		b.rcptWindow.reserve(n)
 	}
-	if p.Limits.RefusalsPerHour > 0 {
-		p.refusalWindow.reserve(n)
-		p.lease.left -= n
+	if b.Limits.RefusalsPerHour > 0 {
+		b.refusalWindow.reserve(n)
+		b.lease.left -= n
 	}
 }
 
@@ -219,46 +219,46 @@ type Cost struct {
 }
 
 // Settle ends the reservation of a transaction, and charges it.
-func (p *Budget) Settle(c *Conn, x Cost, now time.Time) {
+func (b *Budget) Settle(c *Conn, x Cost, now time.Time) {
 	sent := x.Recipients - x.Unsent
 	c.Sent -= x.Unsent
 	c.pending -= x.Recipients
 	c.refused += sent - x.Accepted
-	p.rcptWindow.release(x.Unsent)
-	if p.Limits.RecipientsPerMinute > 0 {
-		p.rcptWindow.settle(sent, now)
+	b.rcptWindow.release(x.Unsent)
+	if b.Limits.RecipientsPerMinute > 0 {
+		b.rcptWindow.settle(sent, now)
 	}
-	if p.Limits.RefusalsPerHour > 0 {
+	if b.Limits.RefusalsPerHour > 0 {
 		notCharged := x.Unsent + x.Accepted + x.Deferred
-		p.refusalWindow.release(notCharged)
-		p.refusalWindow.settle(x.Recipients-notCharged, now)
-		p.lease.left += notCharged
-		p.Pacing.settle(x.Long, x.LongRefused, p.refusalsAllowed(LongJob, now), now)
+		b.refusalWindow.release(notCharged)
+		b.refusalWindow.settle(x.Recipients-notCharged, now)
+		b.lease.left += notCharged
+		b.Pacing.settle(x.Long, x.LongRefused, b.refusalsAllowed(LongJob, now), now)
 	}
 }
 
 // Idle reports that all budgets are full, so that the budget can be dropped.
-func (p *Budget) Idle(now time.Time) bool {
-	return p.openConns == 0 && !now.Before(p.QuarantinedUntil) && p.connWindow.empty(now) && p.rcptWindow.empty(now) && p.refusalWindow.empty(now)
+func (b *Budget) Idle(now time.Time) bool {
+	return b.openConns == 0 && !now.Before(b.QuarantinedUntil) && b.connWindow.empty(now) && b.rcptWindow.empty(now) && b.refusalWindow.empty(now)
 }
 
 // MinuteBudgetsFull reports that only the hourly budget is not full.
-func (p *Budget) MinuteBudgetsFull(now time.Time) bool {
-	return p.openConns == 0 && p.connWindow.empty(now) && p.rcptWindow.empty(now) && !now.Before(p.HalvedUntil)
+func (b *Budget) MinuteBudgetsFull(now time.Time) bool {
+	return b.openConns == 0 && b.connWindow.empty(now) && b.rcptWindow.empty(now) && !now.Before(b.HalvedUntil)
 }
 
 // Usage is how much of a limit is used or reserved; the zero value is no limit.
 type Usage struct{ Used, Limit int }
 
 // Usage is what is used of the recipients a minute and of the refusals an hour.
-func (p *Budget) Usage(now time.Time) (perMinute, refusals Usage) {
-	return p.rcptWindow.usage(p.Limits.RecipientsPerMinute, now), p.refusalWindow.usage(p.Limits.RefusalsPerHour, now)
+func (b *Budget) Usage(now time.Time) (perMinute, refusals Usage) {
+	return b.rcptWindow.usage(b.Limits.RecipientsPerMinute, now), b.refusalWindow.usage(b.Limits.RefusalsPerHour, now)
 }
 
 // Refusals counts the refusals of the last hour.
-func (p *Budget) Refusals(now time.Time) int {
-	p.refusalWindow.advance(now)
-	return p.refusalWindow.used
+func (b *Budget) Refusals(now time.Time) int {
+	b.refusalWindow.advance(now)
+	return b.refusalWindow.used
 }
 
 // OthersUsage is what other sources have used of an hour's refusals, and until when it counts.

@@ -26,77 +26,77 @@ const (
 )
 
 // RecordLongBacklog records that rows for many hours wait, as a coordinator reports it. It holds for longBacklogLife.
-func (e *Pacing) RecordLongBacklog(now time.Time) { e.Extend(now.Add(longBacklogLife)) }
+func (p *Pacing) RecordLongBacklog(now time.Time) { p.Extend(now.Add(longBacklogLife)) }
 
 // Extend makes the backlog count as long until a time at least.
-func (e *Pacing) Extend(until time.Time) {
-	if until.After(e.until) {
-		e.until = until
+func (p *Pacing) Extend(until time.Time) {
+	if until.After(p.until) {
+		p.until = until
 	}
 }
 
 // Until is until when the backlog counts as long.
-func (e *Pacing) Until() time.Time { return e.until }
+func (p *Pacing) Until() time.Time { return p.until }
 
 // active reports that long jobs are paced.
-func (e *Pacing) active(now time.Time) bool { return now.Before(e.until) }
+func (p *Pacing) active(now time.Time) bool { return now.Before(p.until) }
 
 // RecordShortJob records that a short job wants the budget.
-func (e *Pacing) RecordShortJob(now time.Time) {
-	e.shortUntil, e.lastShort = now.Add(shortJobLife), now
+func (p *Pacing) RecordShortJob(now time.Time) {
+	p.shortUntil, p.lastShort = now.Add(shortJobLife), now
 }
 
 // shortJobSeen reports a short job in the last hour while the backlog is long. Its rows are returned if there is no room;
 // until they come again, the backlog would take all room that the hour frees.
-func (e *Pacing) shortJobSeen(now time.Time) bool {
-	return e.active(now) && now.Sub(e.lastShort) < time.Hour
+func (p *Pacing) shortJobSeen(now time.Time) bool {
+	return p.active(now) && now.Sub(p.lastShort) < time.Hour
 }
 
 // refusalCost is the cost of a refusal. While a short job wants the budget too, long jobs get only their share: see FairShare.
-func (e *Pacing) refusalCost(limit int, now time.Time) time.Duration {
+func (p *Pacing) refusalCost(limit int, now time.Time) time.Duration {
 	cost := time.Hour / time.Duration(max(1, limit))
-	if now.Before(e.shortUntil) {
+	if now.Before(p.shortUntil) {
 		return cost * (1 + shortWeight)
 	}
 	return cost
 }
 
 // room is how many refusals long jobs may reserve now under an hourly limit; else the denial says when to try again.
-func (e *Pacing) room(limit int, now time.Time) (int, Denial) {
-	each, portion := e.refusalCost(limit, now), time.Hour/time.Duration(min(portionsPerHour, max(1, limit)))
-	opens := e.earnedAt.Add(max(0, each-portion))
-	if e.closed && now.Before(opens) {
+func (p *Pacing) room(limit int, now time.Time) (int, Denial) {
+	each, portion := p.refusalCost(limit, now), time.Hour/time.Duration(min(portionsPerHour, max(1, limit)))
+	opens := p.earnedAt.Add(max(0, each-portion))
+	if p.closed && now.Before(opens) {
 		return 0, Denial{Denied: true, Until: opens}
 	}
-	e.closed = false
-	if least := now.Add(-max(portion, each-portion)); e.earnedAt.Before(least) {
-		e.earnedAt = least
+	p.closed = false
+	if least := now.Add(-max(portion, each-portion)); p.earnedAt.Before(least) {
+		p.earnedAt = least
 	}
-	have := int(now.Add(portion).Sub(e.earnedAt)/each) - e.reserved
+	have := int(now.Add(portion).Sub(p.earnedAt)/each) - p.reserved
 	switch {
 	case have > 0:
-		e.lastCost = each
+		p.lastCost = each
 		return have, Denial{}
-	case e.reserved > 0:
+	case p.reserved > 0:
 		return 0, Denial{Denied: true, Until: now.Add(reservedWait)}
 	}
-	e.closed = true
+	p.closed = true
 	return 0, Denial{Denied: true, Until: opens}
 }
 
 // settle ends n reservations, of which `refused` count. They cost no more than when they were reserved: a short job that came
 // since, or a budget that others have used, could otherwise make them expensive enough to stop long jobs for hours.
-func (e *Pacing) settle(n, refused, limit int, now time.Time) {
-	e.reserved = max(0, e.reserved-n)
-	if !e.active(now) {
+func (p *Pacing) settle(n, refused, limit int, now time.Time) {
+	p.reserved = max(0, p.reserved-n)
+	if !p.active(now) {
 		return
 	}
-	if e.earnedAt.IsZero() {
-		e.earnedAt = now
+	if p.earnedAt.IsZero() {
+		p.earnedAt = now
 	}
-	cost := e.refusalCost(limit, now)
-	if e.lastCost > 0 {
-		cost = min(cost, e.lastCost)
+	cost := p.refusalCost(limit, now)
+	if p.lastCost > 0 {
+		cost = min(cost, p.lastCost)
 	}
-	e.earnedAt = e.earnedAt.Add(time.Duration(refused) * cost)
+	p.earnedAt = p.earnedAt.Add(time.Duration(refused) * cost)
 }

@@ -24,17 +24,17 @@ func NewPersisted(name string, b Budget, owner sync.Locker, onLease func(now tim
 }
 
 // LeaseRequested reports that it is queued for a lease.
-func (a *Persisted) LeaseRequested() bool { return a.requested }
+func (p *Persisted) LeaseRequested() bool { return p.requested }
 
 // Load restores the budget from the cache. One that cannot be read counts as used up.
-func (a *Persisted) Load(c *cache.Cache, now time.Time) error {
-	a.lease.needed = true
-	state, ok, err := c.Budget(a.name)
+func (p *Persisted) Load(c *cache.Cache, now time.Time) error {
+	p.lease.needed = true
+	state, ok, err := c.Budget(p.name)
 	if err == nil && !ok {
 		return nil
 	}
-	if err != nil || !a.read(state, now) {
-		a.exhaust(now)
+	if err != nil || !p.read(state, now) {
+		p.exhaust(now)
 	}
 	return err
 }
@@ -53,29 +53,29 @@ func NewLog(c *cache.Cache) *Log {
 }
 
 // RequestLease queues a budget for a new lease. The owner's lock is held.
-func (g *Log) RequestLease(a *Persisted) {
+func (l *Log) RequestLease(a *Persisted) {
 	if a.requested {
 		return
 	}
 	a.requested = true
-	g.mu.Lock()
-	g.queue = append(g.queue, a)
-	g.mu.Unlock()
+	l.mu.Lock()
+	l.queue = append(l.queue, a)
+	l.mu.Unlock()
 	select {
-	case g.wakeup <- struct{}{}:
+	case l.wakeup <- struct{}{}:
 	default:
 	}
 }
 
 // Requested has a value when a budget was queued.
-func (g *Log) Requested() <-chan struct{} { return g.wakeup }
+func (l *Log) Requested() <-chan struct{} { return l.wakeup }
 
 // GrantLeases writes the requested leases and grants them. If the write fails, nothing is granted and the requests stay queued.
-func (g *Log) GrantLeases(now time.Time) error {
-	g.mu.Lock()
-	asked := g.queue
-	g.queue = nil
-	g.mu.Unlock()
+func (l *Log) GrantLeases(now time.Time) error {
+	l.mu.Lock()
+	asked := l.queue
+	l.queue = nil
+	l.mu.Unlock()
 	if len(asked) == 0 {
 		return nil
 	}
@@ -85,10 +85,10 @@ func (g *Log) GrantLeases(now time.Time) error {
 		budgets[i], leases[i] = a.entry(now)
 		a.owner.Unlock()
 	}
-	if err := g.cache.PutBudgets(budgets); err != nil {
-		g.mu.Lock()
-		g.queue = append(g.queue, asked...)
-		g.mu.Unlock()
+	if err := l.cache.PutBudgets(budgets); err != nil {
+		l.mu.Lock()
+		l.queue = append(l.queue, asked...)
+		l.mu.Unlock()
 		return err
 	}
 	for i, a := range asked {
@@ -102,21 +102,21 @@ func (g *Log) GrantLeases(now time.Time) error {
 }
 
 // entry is the budget's state for the disk, with a new lease in it. The owner's lock is held.
-func (a *Persisted) entry(now time.Time) (cache.Budget, int) {
-	state, leased := a.snapshot(nil, now)
-	until := now.Add(time.Hour + leaseLife + leaseTail + a.refusalWindow.slot)
-	if a.QuarantinedUntil.After(until) {
-		until = a.QuarantinedUntil
+func (p *Persisted) entry(now time.Time) (cache.Budget, int) {
+	state, leased := p.snapshot(nil, now)
+	until := now.Add(time.Hour + leaseLife + leaseTail + p.refusalWindow.slot)
+	if p.QuarantinedUntil.After(until) {
+		until = p.QuarantinedUntil
 	}
-	return cache.Budget{Name: a.name, State: state, Until: until}, leased
+	return cache.Budget{Name: p.name, State: state, Until: until}, leased
 }
 
 // FinalState is the budget's state without a lease, written at the stop. The owner's lock is held.
-func (a *Persisted) FinalState(now time.Time) cache.Budget {
-	if a.refusalWindow.empty(now) && !now.Before(a.QuarantinedUntil) {
-		return cache.Budget{Name: a.name}
+func (p *Persisted) FinalState(now time.Time) cache.Budget {
+	if p.refusalWindow.empty(now) && !now.Before(p.QuarantinedUntil) {
+		return cache.Budget{Name: p.name}
 	}
-	b, _ := a.entry(now)
-	b.State = a.append(nil, 0, now)
+	b, _ := p.entry(now)
+	b.State = p.append(nil, 0, now)
 	return b
 }

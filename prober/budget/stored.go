@@ -23,18 +23,18 @@ const budgetVersion = 1
 
 // append encodes what a restart needs: the quarantine, the hour's refusals, and what a fresh lease of `leased` and the open
 // reservations may still use. The budgets per minute are not stored: a restart waits a minute instead.
-func (p *Budget) append(dst []byte, leased int, now time.Time) []byte {
+func (b *Budget) append(dst []byte, leased int, now time.Time) []byte {
 	dst = binary.BigEndian.AppendUint64(append(dst, budgetVersion), uint64(now.UnixMilli()))
-	dst = binary.BigEndian.AppendUint64(dst, uint64(max(0, p.QuarantinedUntil.UnixMilli())))
-	dst = binary.AppendUvarint(dst, uint64(leased+p.refusalWindow.reserved))
-	return p.refusalWindow.append(dst, now)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(max(0, b.QuarantinedUntil.UnixMilli())))
+	dst = binary.AppendUvarint(dst, uint64(leased+b.refusalWindow.reserved))
+	return b.refusalWindow.append(dst, now)
 }
 
 // snapshot encodes the state for the disk and ends the current lease; lease.grant begins the next one once the state is written.
-func (p *Budget) snapshot(dst []byte, now time.Time) (state []byte, leased int) {
-	leased = min(max(4, p.Limits.RefusalsPerHour/leaseParts), max(0, p.Limits.RefusalsPerHour-p.refusalWindow.used-p.refusalWindow.reserved))
-	p.lease.left = 0
-	return p.append(dst, leased, now), leased
+func (b *Budget) snapshot(dst []byte, now time.Time) (state []byte, leased int) {
+	leased = min(max(4, b.Limits.RefusalsPerHour/leaseParts), max(0, b.Limits.RefusalsPerHour-b.refusalWindow.used-b.refusalWindow.reserved))
+	b.lease.left = 0
+	return b.append(dst, leased, now), leased
 }
 
 // grant begins a lease whose snapshot is on disk.
@@ -45,7 +45,7 @@ func (l *lease) grant(leased int, snapshotAt time.Time) {
 
 // read restores what append wrote; false if it is unreadable. The lease counts as used at the last moment at which it
 // can have been used.
-func (p *Budget) read(src []byte, now time.Time) bool {
+func (b *Budget) read(src []byte, now time.Time) bool {
 	if len(src) < 17 || src[0] != budgetVersion {
 		return false
 	}
@@ -62,16 +62,16 @@ func (p *Budget) read(src []byte, now time.Time) bool {
 	if age := floorDiv(max(0, elapsed-leaseLife-leaseTail), w.slot); age <= windowSlots {
 		w.count(-age, int(leased))
 	}
-	p.refusalWindow = w
+	b.refusalWindow = w
 	if rest > 0 {
 		left := time.UnixMilli(rest)
-		p.QuarantinedUntil = now.Add(min(left.Sub(now), left.Sub(written))) // not longer than it was to last, even if the clock was set back
+		b.QuarantinedUntil = now.Add(min(left.Sub(now), left.Sub(written))) // not longer than it was to last, even if the clock was set back
 	}
 	return true
 }
 
 // exhaust uses up the hourly budget, for a state that cannot be read.
-func (p *Budget) exhaust(now time.Time) {
-	p.refusalWindow = newWindow(time.Hour, now)
-	p.refusalWindow.settle(p.Limits.RefusalsPerHour, now)
+func (b *Budget) exhaust(now time.Time) {
+	b.refusalWindow = newWindow(time.Hour, now)
+	b.refusalWindow.settle(b.Limits.RefusalsPerHour, now)
 }

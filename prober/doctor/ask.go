@@ -58,15 +58,15 @@ func newQuestions(c *Config) *questions {
 }
 
 // ask puts a question to the resolvers once an audit; a second question gets the same answer.
-func (r *questions) ask(ctx context.Context, name string, typ uint16) answer {
-	q := query{strings.ToLower(dns.Fqdn(name)), typ}
-	r.mu.Lock()
-	was, known := r.answers[q]
-	if !known && len(r.answers) < maxQueries {
+func (q *questions) ask(ctx context.Context, name string, typ uint16) answer {
+	wanted := query{strings.ToLower(dns.Fqdn(name)), typ}
+	q.mu.Lock()
+	was, known := q.answers[wanted]
+	if !known && len(q.answers) < maxQueries {
 		was = &pendingAnswer{done: make(chan struct{})}
-		r.answers[q] = was
+		q.answers[wanted] = was
 	}
-	r.mu.Unlock()
+	q.mu.Unlock()
 	if was == nil {
 		return answer{reason: errTooMany.Error()}
 	}
@@ -75,20 +75,20 @@ func (r *questions) ask(ctx context.Context, name string, typ uint16) answer {
 		return was.answer
 	}
 	defer close(was.done)
-	was.answer = r.askServers(ctx, q)
+	was.answer = q.askServers(ctx, wanted)
 	return was.answer
 }
 
 // askServers asks one server after the other until one knows; a lone server is asked twice.
-func (r *questions) askServers(ctx context.Context, q query) answer {
-	if len(r.Servers) == 0 {
+func (q *questions) askServers(ctx context.Context, wanted query) answer {
+	if len(q.Servers) == 0 {
 		return answer{reason: "no resolver is configured"}
 	}
 	var last answer
-	for i := range max(2, len(r.Servers)) {
-		reply, err := r.exchange(ctx, r.Servers[i%len(r.Servers)], q)
+	for i := range max(2, len(q.Servers)) {
+		reply, err := q.exchange(ctx, q.Servers[i%len(q.Servers)], wanted)
 		if err == nil {
-			last = parseReply(reply, q)
+			last = parseReply(reply, wanted)
 		} else {
 			last = answer{reason: describeError(err)}
 		}
@@ -103,10 +103,10 @@ func (r *questions) askServers(ctx context.Context, q query) answer {
 }
 
 // exchange asks over UDP, and over TCP where the answer was cut (RFC 7766 section 5).
-func (r *questions) exchange(ctx context.Context, server netip.AddrPort, q query) (*dns.Msg, error) {
-	reply, err := r.send(ctx, "udp", server, question(q))
+func (q *questions) exchange(ctx context.Context, server netip.AddrPort, wanted query) (*dns.Msg, error) {
+	reply, err := q.send(ctx, "udp", server, question(wanted))
 	if err == nil && reply.Truncated {
-		return r.send(ctx, "tcp", server, question(q))
+		return q.send(ctx, "tcp", server, question(wanted))
 	}
 	return reply, err
 }
@@ -119,17 +119,17 @@ func question(q query) *dns.Msg {
 }
 
 // send is one query on the wire, counted and bounded.
-func (r *questions) send(ctx context.Context, network string, server netip.AddrPort, m *dns.Msg) (*dns.Msg, error) {
-	r.mu.Lock()
-	r.sent++
-	tooMany := r.sent > maxQueries
-	r.mu.Unlock()
+func (q *questions) send(ctx context.Context, network string, server netip.AddrPort, m *dns.Msg) (*dns.Msg, error) {
+	q.mu.Lock()
+	q.sent++
+	tooMany := q.sent > maxQueries
+	q.mu.Unlock()
 	if tooMany {
 		return nil, errTooMany
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.Query)
+	ctx, cancel := context.WithTimeout(ctx, q.Query)
 	defer cancel()
-	reply, err := r.Exchange(ctx, network, m, server)
+	reply, err := q.Exchange(ctx, network, m, server)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -207,19 +207,19 @@ func addrsOf(records []dns.RR) []netip.Addr {
 }
 
 // addrs asks for the addresses of the family of like: what counts for an IPv4 source is the A record.
-func (r *questions) addrs(ctx context.Context, name string, like netip.Addr) ([]netip.Addr, answer) {
+func (q *questions) addrs(ctx context.Context, name string, like netip.Addr) ([]netip.Addr, answer) {
 	typ := dns.TypeA
 	if like.Is6() {
 		typ = dns.TypeAAAA
 	}
-	got := r.ask(ctx, name, typ)
+	got := q.ask(ctx, name, typ)
 	return addrsOf(got.records), got
 }
 
 // bothAddrs asks for IPv4 and IPv6; the answer is the failed one where one failed, else that for IPv4.
-func (r *questions) bothAddrs(ctx context.Context, name string) ([]netip.Addr, answer) {
-	four := r.ask(ctx, name, dns.TypeA)
-	six := r.ask(ctx, name, dns.TypeAAAA)
+func (q *questions) bothAddrs(ctx context.Context, name string) ([]netip.Addr, answer) {
+	four := q.ask(ctx, name, dns.TypeA)
+	six := q.ask(ctx, name, dns.TypeAAAA)
 	got := four
 	if six.outcome == failed && four.outcome != failed {
 		got = six

@@ -32,50 +32,50 @@ type blocklist struct {
 }
 
 // check asks the list about one address (RFC 5782 section 2.1).
-func (l blocklist) check(ctx context.Context, id Identity) []Finding {
+func (b blocklist) check(ctx context.Context, id Identity) []Finding {
 	public := id.public()
-	if !public.IsValid() || !l.AllowPrivate && smtp.ClassOf(public) != smtp.Public {
+	if !public.IsValid() || !b.AllowPrivate && smtp.ClassOf(public) != smtp.Public {
 		return nil // reported by checkPublicAddress
 	}
-	s := subject{"dnsbl", public.String() + " " + l.zone}
-	got := l.ask(ctx, listName(public, l.zone), dns.TypeA)
+	s := subject{"dnsbl", public.String() + " " + b.zone}
+	got := b.ask(ctx, listName(public, b.zone), dns.TypeA)
 	codes := addrsOf(got.records)
 	switch {
 	case got.outcome == failed:
-		return []Finding{s.unknown(ownResolver, "not checkable: %s%s", got.describe(), l.publicResolverNote())}
+		return []Finding{s.unknown(ownResolver, "not checkable: %s%s", got.describe(), b.publicResolverNote())}
 	case anyInPrefix(codes, refusal):
-		return []Finding{s.unknown(ownResolver, "not checkable: the list refuses this resolver (%s)%s", joinFirst(codes), l.publicResolverNote())}
+		return []Finding{s.unknown(ownResolver, "not checkable: the list refuses this resolver (%s)%s", joinFirst(codes), b.publicResolverNote())}
 	case len(codes) > 0 && !anyInPrefix(codes, loopback):
 		return []Finding{s.unknown("remove the list, or look for what rewrites DNS answers", "not checkable: it answers %s, which is no listing", joinFirst(codes))}
 	}
-	if bad, ok := l.answersUs(ctx, s); !ok {
+	if bad, ok := b.answersUs(ctx, s); !ok {
 		return []Finding{bad}
 	}
 	if len(codes) == 0 {
 		return []Finding{s.ok("not listed")}
 	}
-	return []Finding{s.fail("find and end the cause, then ask "+l.zone+" to remove the address; do not probe from it until then", "listed (%s)%s", joinFirst(codes), l.listReason(ctx, public))}
+	return []Finding{s.fail("find and end the cause, then ask "+b.zone+" to remove the address; do not probe from it until then", "listed (%s)%s", joinFirst(codes), b.listReason(ctx, public))}
 }
 
 // answersUs checks that the list answers us at all: that its test entry is seen, and that it does not list everything.
-func (l blocklist) answersUs(ctx context.Context, s subject) (Finding, bool) {
-	if got := l.ask(ctx, listName(cleanTest, l.zone), dns.TypeA); got.outcome == found {
+func (b blocklist) answersUs(ctx context.Context, s subject) (Finding, bool) {
+	if got := b.ask(ctx, listName(cleanTest, b.zone), dns.TypeA); got.outcome == found {
 		return s.unknown("remove the list: it has shut down, or something rewrites DNS answers", "not checkable: it lists every address"), false
 	}
-	got := l.ask(ctx, listName(listedTest, l.zone), dns.TypeA)
+	got := b.ask(ctx, listName(listedTest, b.zone), dns.TypeA)
 	codes := addrsOf(got.records)
 	if anyInPrefix(codes, refusal) {
-		return s.unknown(ownResolver, "not checkable: the list refuses this resolver (%s)%s", joinFirst(codes), l.publicResolverNote()), false
+		return s.unknown(ownResolver, "not checkable: the list refuses this resolver (%s)%s", joinFirst(codes), b.publicResolverNote()), false
 	}
 	if !anyInPrefix(codes, loopback) {
-		return s.unknown(ownResolver+"; remove the list if it is gone", "not checkable: its test entry is not seen (%s)%s", got.describe(), l.publicResolverNote()), false
+		return s.unknown(ownResolver+"; remove the list if it is gone", "not checkable: its test entry is not seen (%s)%s", got.describe(), b.publicResolverNote()), false
 	}
 	return Finding{}, true
 }
 
 // listReason is the list's own text about an entry.
-func (l blocklist) listReason(ctx context.Context, addr netip.Addr) string {
-	got := l.ask(ctx, listName(addr, l.zone), dns.TypeTXT)
+func (b blocklist) listReason(ctx context.Context, addr netip.Addr) string {
+	got := b.ask(ctx, listName(addr, b.zone), dns.TypeTXT)
 	for _, rr := range got.records {
 		if t, ok := rr.(*dns.TXT); ok {
 			return ": " + printable(strings.Join(t.Txt, ""))
@@ -85,8 +85,8 @@ func (l blocklist) listReason(ctx context.Context, addr netip.Addr) string {
 }
 
 // publicResolverNote names a public resolver among ours, if there is one.
-func (l blocklist) publicResolverNote() string {
-	for _, s := range l.Servers {
+func (b blocklist) publicResolverNote() string {
+	for _, s := range b.Servers {
 		for _, p := range publicResolvers {
 			if s.Addr().String() == p {
 				return "; " + p + " is a public resolver, which many lists block"

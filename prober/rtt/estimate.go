@@ -42,15 +42,15 @@ type Shared struct {
 }
 
 // IsHigh is that of the estimate.
-func (h *Shared) IsHigh() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.estimate.IsHigh()
+func (s *Shared) IsHigh() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.estimate.IsHigh()
 }
 
 // Record counts a connection's round trip.
-func (h *Shared) Record(took time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.estimate.Record(took)
+func (s *Shared) Record(took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.estimate.Record(took)
 }

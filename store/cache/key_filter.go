@@ -49,16 +49,16 @@ type keyFilters struct {
 }
 
 // mayContain reports that the database may have a key.
-func (s *keyFilters) mayContain(k *Key) bool {
-	complete := s.complete.Load()
+func (f *keyFilters) mayContain(k *Key) bool {
+	complete := f.complete.Load()
 	return complete == nil || complete.mayContain(k)
 }
 
 // addThenWrite adds the keys of entries to every key filter, then calls write, which writes the entries into the database.
-func (s *keyFilters) addThenWrite(entries []Entry, write func() error) error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, kf := range [...]*keyFilter{s.complete.Load(), s.building} {
+func (f *keyFilters) addThenWrite(entries []Entry, write func() error) error {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	for _, kf := range [...]*keyFilter{f.complete.Load(), f.building} {
 		if kf == nil {
 			continue
 		}
@@ -70,30 +70,30 @@ func (s *keyFilters) addThenWrite(entries []Entry, write func() error) error {
 }
 
 // beginRebuild starts the next key filter. An iterator that is made after it finds all earlier writes; later writes add their keys.
-func (s *keyFilters) beginRebuild() *keyFilter {
-	next := make(keyFilter, s.wordCount)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.building = &next
-	return s.building
+func (f *keyFilters) beginRebuild() *keyFilter {
+	next := make(keyFilter, f.wordCount)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.building = &next
+	return f.building
 }
 
 // finishRebuild replaces the key filter by next if that is complete. It does nothing if another rebuild has started since, because
 // keys were added only to that one.
-func (s *keyFilters) finishRebuild(next *keyFilter, complete bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.building != next {
+func (f *keyFilters) finishRebuild(next *keyFilter, complete bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.building != next {
 		return
 	}
-	s.building = nil
+	f.building = nil
 	if complete {
-		s.complete.Store(next)
+		f.complete.Store(next)
 	}
 }
 
 // initIfEmpty gives a database without verdicts, as on the first start, its key filter at once. No goroutine writes yet.
-func (s *keyFilters) initIfEmpty(db *pebble.DB) error {
+func (f *keyFilters) initIfEmpty(db *pebble.DB) error {
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{tableResult}, UpperBound: []byte{tableResult + 1}})
 	if err != nil {
 		return fmt.Errorf("cache read: %w", err)
@@ -103,7 +103,7 @@ func (s *keyFilters) initIfEmpty(db *pebble.DB) error {
 		return fmt.Errorf("cache read: %w", err)
 	}
 	if empty {
-		s.finishRebuild(s.beginRebuild(), true)
+		f.finishRebuild(f.beginRebuild(), true)
 	}
 	return nil
 }

@@ -55,24 +55,24 @@ type NodeParts struct {
 }
 
 // Node is a node of these parts.
-func (m NodeParts) Node(t *testing.T) *app.Node {
+func (p NodeParts) Node(t *testing.T) *app.Node {
 	n := &app.Node{Warn: slog.New(slog.DiscardHandler)}
 	known, err := lists.Default()
 	require.NoError(t, err)
-	n.Store, err = store.Open(m.FS, filepath.Join("node", "state"))
+	n.Store, err = store.Open(p.FS, filepath.Join("node", "state"))
 	require.NoError(t, err)
-	n.Cache, err = cache.Open(cache.Config{FS: m.FS, Dir: filepath.Join("node", "cache"), FilterBytes: 1 << 16})
+	n.Cache, err = cache.Open(cache.Config{FS: p.FS, Dir: filepath.Join("node", "cache"), FilterBytes: 1 << 16})
 	require.NoError(t, err)
-	n.Resolver, err = dns.New(dns.Config{Servers: m.Servers, Dial: m.Network.Dial,
+	n.Resolver, err = dns.New(dns.Config{Servers: p.Servers, Dial: p.Network.Dial,
 		ListenPacket: func(context.Context, string, string) (net.PacketConn, error) {
-			return m.Network.ListenPacket(netip.MustParseAddrPort("127.0.0.1:0"))
-		}}, m.Table)
+			return p.Network.ListenPacket(netip.MustParseAddrPort("127.0.0.1:0"))
+		}}, p.Table)
 	require.NoError(t, err)
-	n.Prober, err = prober.New(prober.Config{Node: "bubble", Table: m.Table, Resolver: n.Resolver, Cache: n.Cache, AllowPrivate: true,
-		MailFrom: "probe@prober.example", Sources: m.Sources, Dial: m.Dial})
+	n.Prober, err = prober.New(prober.Config{Node: "bubble", Table: p.Table, Resolver: n.Resolver, Cache: n.Cache, AllowPrivate: true,
+		MailFrom: "probe@prober.example", Sources: p.Sources, Dial: p.Dial})
 	require.NoError(t, err)
-	n.Coordinator = coordinator.New(coordinator.Config{Store: n.Store, FS: m.FS, Dir: "node", Resolver: n.Resolver, Prober: n.Prober, Table: m.Table, Lists: known,
-		OnFinish: m.JobEndParts})
+	n.Coordinator = coordinator.New(coordinator.Config{Store: n.Store, FS: p.FS, Dir: "node", Resolver: n.Resolver, Prober: n.Prober, Table: p.Table, Lists: known,
+		OnFinish: p.JobEndParts})
 	return n
 }
 

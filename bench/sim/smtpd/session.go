@@ -48,71 +48,71 @@ type session struct {
 
 // run serves until either side ends. The referee counts the end before the last
 // replies are written.
-func (c *session) run() {
-	byServer := c.serveCommands()
-	c.connection.Close()
-	if c.flush() && byServer {
-		c.linger()
+func (s *session) run() {
+	byServer := s.serveCommands()
+	s.connection.Close()
+	if s.flush() && byServer {
+		s.linger()
 	}
 }
 
 // serveCommands serves until either side ends, and reports whether the server
 // ended the session.
-func (c *session) serveCommands() (byServer bool) {
-	if !c.greet() {
+func (s *session) serveCommands() (byServer bool) {
+	if !s.greet() {
 		return true
 	}
 	for {
-		line, ok := c.readLine()
+		line, ok := s.readLine()
 		if !ok {
 			return false
 		}
-		if !c.command(line) {
-			return !c.quit
+		if !s.command(line) {
+			return !s.quit
 		}
 	}
 }
 
 // greet sends the banner; false ends the session.
-func (c *session) greet() bool {
-	if c.connection.OverLimit && !c.pause(closeGrace) {
+func (s *session) greet() bool {
+	if s.connection.OverLimit && !s.pause(closeGrace) {
 		return false
 	}
-	if !c.connection.Admit() {
-		return c.reply(persona.ReplyTooManyConns) && false
+	if !s.connection.Admit() {
+		return s.reply(persona.ReplyTooManyConns) && false
 	}
-	if words := c.server.refusal(c.values.IP, c.host.Persona); words != "" {
-		c.refused = true
-		return c.replyText(words)
+	if words := s.server.refusal(s.values.IP, s.host.Persona); words != "" {
+		s.refused = true
+		return s.replyText(words)
 	}
-	switch c.behaviour.Fault {
+	switch s.behaviour.Fault {
 	case persona.FaultUnresponsive:
-		c.pause(c.server.scaled(unresponsiveTime))
+		s.pause(s.server.scaled(unresponsiveTime))
 		return false
 	case persona.FaultEndless:
-		c.sendLongReply()
+		s.sendLongReply()
 		return false
 	}
-	if !c.pause(c.server.scaled(c.behaviour.BannerWait)) {
+	if !s.pause(s.server.scaled(s.behaviour.BannerWait)) {
 		return false
 	}
 	switch {
-	case c.behaviour.RefuseEarlyTalk && c.start < c.end:
-		return c.reply(persona.ReplyEarlyTalk) && false
-	case c.behaviour.PrimaryBusy && c.host.Role == world.Primary:
-		return c.replyText("421 4.3.2 Service not available at this host, closing channel") && false
-	case c.behaviour.RefuseAt == persona.StageBanner:
-		c.refused = true
-		return c.reply(persona.ReplyRefused)
+	case s.behaviour.RefuseEarlyTalk && s.start < s.end:
+		return s.reply(persona.ReplyEarlyTalk) && false
+	case s.behaviour.PrimaryBusy && s.host.Role == world.Primary:
+		return s.replyText("421 4.3.2 Service not available at this host, closing channel") && false
+	case s.behaviour.RefuseAt == persona.StageBanner:
+		s.refused = true
+		return s.reply(persona.ReplyRefused)
 	}
-	return c.reply(persona.ReplyBanner) && c.replyAgain(persona.FaultGreetsTwice, persona.ReplyBanner)
+	return s.reply(persona.ReplyBanner) && s.replyAgain(persona.FaultGreetsTwice, persona.ReplyBanner)
 }
 
 // reply appends one of the persona's replies; false for a 421, which ends the
 // session.
-func (c *session) reply(s persona.ReplyKind) bool {
-	r := c.behaviour.Reply(s)
-	c.values.ID++
-	c.out = r.Append(c.out, &c.values)
-	return !r.Closes && c.drain()
+func (s *session) reply(kind persona.ReplyKind) bool {
+	r := s.behaviour.Reply(kind)
+	s.values.ID++
+	s.out = r.Append(s.out, &s.values)
+	return !r.Closes && s.drain()
 }

@@ -34,25 +34,25 @@ type clientStream struct {
 
 var errUnread = errors.New("the node does not read what it is sent")
 
-func (l *clientStream) push(f *frames.CoordinatorFrame) {
-	l.mu.Lock()
-	l.queue = append(l.queue, f)
-	l.mu.Unlock()
-	l.wake.signal()
+func (s *clientStream) push(f *frames.CoordinatorFrame) {
+	s.mu.Lock()
+	s.queue = append(s.queue, f)
+	s.mu.Unlock()
+	s.wake.signal()
 }
 
 // answer queues the answer to a ping.
-func (l *clientStream) answer(ping *frames.PingFrame) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (s *clientStream) answer(ping *frames.PingFrame) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	pong := &frames.CoordinatorFrame_Pong{Pong: ping}
-	if l.pong != nil {
-		l.pong.Kind = pong
+	if s.pong != nil {
+		s.pong.Kind = pong
 		return
 	}
-	l.pong = &frames.CoordinatorFrame{Kind: pong}
-	l.queue = append(l.queue, l.pong)
-	l.wake.signal()
+	s.pong = &frames.CoordinatorFrame{Kind: pong}
+	s.queue = append(s.queue, s.pong)
+	s.wake.signal()
 }
 
 // attach makes a stream, sends the hello, and handles the node's messages until the stream ends.
@@ -109,26 +109,26 @@ func (c *Client) attach(ctx context.Context, node frames.NodeClient) error {
 
 // write sends what is queued until the stream ends; Recv reports why. A node that takes nothing for a node's timeout does not read, and loses
 // the stream: else batches whose time is over would pile up behind it.
-func (l *clientStream) write(ctx context.Context, stream grpc.BidiStreamingClient[frames.CoordinatorFrame, frames.NodeFrame]) {
+func (s *clientStream) write(ctx context.Context, stream grpc.BidiStreamingClient[frames.CoordinatorFrame, frames.NodeFrame]) {
 	for {
-		l.mu.Lock()
-		queue := l.queue
-		l.queue, l.pong = nil, nil
-		l.mu.Unlock()
+		s.mu.Lock()
+		queue := s.queue
+		s.queue, s.pong = nil, nil
+		s.mu.Unlock()
 		for _, f := range queue {
 			timer := time.AfterFunc(timing.NodeTimeout, func() {
-				l.unread.Store(true)
-				l.cancel()
+				s.unread.Store(true)
+				s.cancel()
 			})
 			err := stream.Send(f)
 			timer.Stop()
 			if err != nil {
-				l.cancel()
+				s.cancel()
 				return
 			}
 		}
 		select {
-		case <-l.wake:
+		case <-s.wake:
 		case <-ctx.Done():
 			return
 		}
@@ -152,11 +152,11 @@ func awaitRefusedEnd(stream grpc.BidiStreamingClient[frames.CoordinatorFrame, fr
 }
 
 // begin makes this the client's stream. The node takes work on it once it works by our table.
-func (l *clientStream) begin(h *frames.NodeHelloFrame) {
-	c := l.c
+func (s *clientStream) begin(h *frames.NodeHelloFrame) {
+	c := s.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stream = l
+	c.stream = s
 	c.table = tableHash(h.GetTable())
 	c.status, c.statusAt = wire.Status{}, time.Time{}
 	c.state.Draining, c.state.LastHeard = h.GetDraining(), time.Now()
@@ -164,9 +164,9 @@ func (l *clientStream) begin(h *frames.NodeHelloFrame) {
 	c.credit.setBounds(int(h.GetTotal()), int(h.GetWindow()))
 	if c.keysMoved { // a message on the last stream may be lost
 		c.keysMoved = false
-		l.push(movedFrame())
+		s.push(movedFrame())
 	}
-	l.advanceTable()
+	s.advanceTable()
 }
 
 // KeysMoved tells the node that narrow keys have other owners: at once, or when it is attached again.
@@ -184,14 +184,14 @@ func movedFrame() *frames.CoordinatorFrame {
 }
 
 // end leaves the client without a stream, and its batches without a node.
-func (l *clientStream) end() {
-	c := l.c
+func (s *clientStream) end() {
+	c := s.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.tableTimer != nil {
-		l.tableTimer.Stop()
+	if s.tableTimer != nil {
+		s.tableTimer.Stop()
 	}
-	if c.stream == l {
+	if c.stream == s {
 		c.stream = nil
 		c.state.Live = false
 		c.credit.close()
@@ -201,18 +201,18 @@ func (l *clientStream) end() {
 }
 
 // handleFrame applies one message. An error is a breach of the protocol.
-func (l *clientStream) handleFrame(f *frames.NodeFrame) error {
-	c := l.c
+func (s *clientStream) handleFrame(f *frames.NodeFrame) error {
+	c := s.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stream != l {
+	if c.stream != s {
 		return nil
 	}
 	now := time.Now()
 	c.state.LastHeard = now
 	switch k := f.GetKind().(type) {
 	case *frames.NodeFrame_Ping:
-		l.answer(k.Ping)
+		s.answer(k.Ping)
 	case *frames.NodeFrame_Results:
 		if pb := c.batches[k.Results.GetBatch()]; pb != nil { // else its Verify has ended, and cancelled it
 			return pb.accept(k.Results)
@@ -229,7 +229,7 @@ func (l *clientStream) handleFrame(f *frames.NodeFrame) error {
 		}
 		c.status, c.statusAt = s, now
 	case *frames.NodeFrame_Table:
-		return l.handleTableTaken(k.Table)
+		return s.handleTableTaken(k.Table)
 	case *frames.NodeFrame_Draining:
 		c.state.Draining = true
 		c.credit.rejectAll(c.unusable())

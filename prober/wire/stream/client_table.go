@@ -24,19 +24,19 @@ func (c *Client) TableChanged() {
 
 // advanceTable goes on towards the state in which the node works by our table and takes work. It is called whenever one of its steps may be
 // done. The caller holds the client's mutex.
-func (l *clientStream) advanceTable() {
-	c, table := l.c, l.c.cfg.Table()
+func (s *clientStream) advanceTable() {
+	c, table := s.c, s.c.cfg.Table()
 	hash := table.Hash()
 	switch {
-	case l.sentTable != nil:
+	case s.sentTable != nil:
 		return // the node has not answered for the last table
 	case c.table == hash:
-		if !l.acceptsWork {
-			l.startWork()
+		if !s.acceptsWork {
+			s.startWork()
 		}
 		return
 	}
-	l.acceptsWork = false
+	s.acceptsWork = false
 	c.credit.close()
 	underWay := false // a batch of another table is at the node
 	for _, pb := range c.batches {
@@ -46,22 +46,22 @@ func (l *clientStream) advanceTable() {
 		underWay = true
 		if !pb.recalled {
 			pb.recalled = true
-			l.push(cancelFrame(pb.number))
+			s.push(cancelFrame(pb.number))
 			pb.wake.signal()
 		}
 	}
 	if underWay {
 		return // the end of its Verify goes on from here
 	}
-	l.sentTable, l.tableTimer = &hash, time.AfterFunc(helloTimeout, l.cancel)
-	l.push(&frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Table{Table: &frames.TableFrame{Hash: hash[:], Layers: table.Layers()}}})
+	s.sentTable, s.tableTimer = &hash, time.AfterFunc(helloTimeout, s.cancel)
+	s.push(&frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Table{Table: &frames.TableFrame{Hash: hash[:], Layers: table.Layers()}}})
 }
 
 // startWork lets batches begin. The caller holds the client's mutex.
-func (l *clientStream) startWork() {
-	c := l.c
+func (s *clientStream) startWork() {
+	c := s.c
 	first := !c.state.Live
-	l.acceptsWork = true
+	s.acceptsWork = true
 	c.state.Live, c.state.Usable, c.state.Problem = true, true, ""
 	c.credit.open()
 	c.wakeTableWaiters()
@@ -73,13 +73,13 @@ func (l *clientStream) startWork() {
 }
 
 // handleTableTaken handles the node's answer that it took a table, or why not. The caller holds the client's mutex.
-func (l *clientStream) handleTableTaken(f *frames.TableTakenFrame) error {
-	c, hash := l.c, tableHash(f.GetHash())
-	if l.sentTable == nil || *l.sentTable != hash {
+func (s *clientStream) handleTableTaken(f *frames.TableTakenFrame) error {
+	c, hash := s.c, tableHash(f.GetHash())
+	if s.sentTable == nil || *s.sentTable != hash {
 		return frames.Malformed("the answer for a provider table, which it was not asked to take")
 	}
-	l.sentTable = nil
-	l.tableTimer.Stop()
+	s.sentTable = nil
+	s.tableTimer.Stop()
 	switch {
 	case f.GetProblem() == "":
 		c.table = hash
@@ -89,7 +89,7 @@ func (l *clientStream) handleTableTaken(f *frames.TableTakenFrame) error {
 		c.giveUp(reason) // it has nothing of ours
 		return errors.New(reason)
 	}
-	l.advanceTable()
+	s.advanceTable()
 	return nil
 }
 

@@ -15,19 +15,19 @@ type rowCount struct {
 	classes map[string]int
 }
 
-func (n *rowCount) add(class string, rows int) {
-	if n.classes == nil {
-		n.classes = map[string]int{}
+func (r *rowCount) add(class string, rows int) {
+	if r.classes == nil {
+		r.classes = map[string]int{}
 	}
-	n.rows += rows
-	n.classes[class] += rows
+	r.rows += rows
+	r.classes[class] += rows
 }
 
-func (n *rowCount) remove(class string, rows int) {
-	n.rows -= rows
-	n.classes[class] -= rows
-	if n.classes[class] <= 0 {
-		delete(n.classes, class)
+func (r *rowCount) remove(class string, rows int) {
+	r.rows -= rows
+	r.classes[class] -= rows
+	if r.classes[class] <= 0 {
+		delete(r.classes, class)
 	}
 }
 

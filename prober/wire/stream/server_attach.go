@@ -54,59 +54,59 @@ type sentPing struct {
 // maxUnanswered pings are remembered: more than a lease has.
 const maxUnanswered = 2 * int(timing.Lease/timing.PingEvery)
 
-func (a *serverStream) push(f *frames.NodeFrame) {
-	a.mu.Lock()
-	a.queue = append(a.queue, f)
-	a.mu.Unlock()
-	a.wake.signal()
+func (s *serverStream) push(f *frames.NodeFrame) {
+	s.mu.Lock()
+	s.queue = append(s.queue, f)
+	s.mu.Unlock()
+	s.wake.signal()
 }
 
 // close ends the stream with the first reason it is given.
-func (a *serverStream) close(reason error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.reason == nil {
-		a.reason = reason
-		close(a.closed)
+func (s *serverStream) close(reason error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reason == nil {
+		s.reason = reason
+		close(s.closed)
 	}
 }
 
 // ping queues a ping, and keeps the time at which its lease would begin.
-func (a *serverStream) ping(now time.Time) {
-	a.mu.Lock()
-	a.number++
-	n := a.number
-	a.sent = append(a.sent, sentPing{n, now})
-	if len(a.sent) > maxUnanswered {
-		a.sent = a.sent[1:]
+func (s *serverStream) ping(now time.Time) {
+	s.mu.Lock()
+	s.number++
+	n := s.number
+	s.sent = append(s.sent, sentPing{n, now})
+	if len(s.sent) > maxUnanswered {
+		s.sent = s.sent[1:]
 	}
-	a.mu.Unlock()
-	a.push(&frames.NodeFrame{Kind: &frames.NodeFrame_Ping{Ping: &frames.PingFrame{Number: n}}})
+	s.mu.Unlock()
+	s.push(&frames.NodeFrame{Kind: &frames.NodeFrame_Ping{Ping: &frames.PingFrame{Number: n}}})
 }
 
 // answered is when the newest message was sent that the coordinator has surely received: our hello, or the ping that it
 // answers.
-func (a *serverStream) answered(pong *frames.PingFrame) time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (s *serverStream) answered(pong *frames.PingFrame) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if pong == nil {
-		return a.helloSentAt
+		return s.helloSentAt
 	}
-	i := slices.IndexFunc(a.sent, func(p sentPing) bool { return p.number == pong.GetNumber() })
+	i := slices.IndexFunc(s.sent, func(p sentPing) bool { return p.number == pong.GetNumber() })
 	if i < 0 {
-		return a.helloSentAt
+		return s.helloSentAt
 	}
-	at := a.sent[i].at
-	a.sent = a.sent[i+1:]
+	at := s.sent[i].at
+	s.sent = s.sent[i+1:]
 	return at
 }
 
 // Attach serves one stream: this goroutine writes, another reads.
-func (v service) Attach(stream grpc.BidiStreamingServer[frames.CoordinatorFrame, frames.NodeFrame]) error {
-	s := v.s
-	a := &serverStream{s: s, wake: newWakeup(), closed: make(chan struct{}), windows: map[string]uint32{}}
+func (s service) Attach(stream grpc.BidiStreamingServer[frames.CoordinatorFrame, frames.NodeFrame]) error {
+	server := s.s
+	a := &serverStream{s: server, wake: newWakeup(), closed: make(chan struct{}), windows: map[string]uint32{}}
 	greeted := make(chan struct{})
-	s.work.Go(func() { a.read(stream, greeted) })
+	server.work.Go(func() { a.read(stream, greeted) })
 	timer := time.NewTimer(helloTimeout)
 	defer timer.Stop()
 	select {
@@ -117,45 +117,45 @@ func (v service) Attach(stream grpc.BidiStreamingServer[frames.CoordinatorFrame,
 		return status.Error(codes.DeadlineExceeded, "no hello came")
 	}
 	err := a.write(stream)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stream == a {
-		s.stream = nil
-		s.dropBatches()
-		s.cfg.Log.Warn("the coordinator's stream ended", "coordinator", s.coordinator.ID)
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	if server.stream == a {
+		server.stream = nil
+		server.dropBatches()
+		server.cfg.Log.Warn("the coordinator's stream ended", "coordinator", server.coordinator.ID)
 	}
 	return err
 }
 
 // write sends what is queued until the stream ends.
-func (a *serverStream) write(stream grpc.BidiStreamingServer[frames.CoordinatorFrame, frames.NodeFrame]) error {
+func (s *serverStream) write(stream grpc.BidiStreamingServer[frames.CoordinatorFrame, frames.NodeFrame]) error {
 	pings, credits := time.NewTicker(timing.PingEvery), time.NewTicker(time.Second)
 	defer pings.Stop()
 	defer credits.Stop()
 	for {
-		a.mu.Lock()
-		queue := a.queue
-		a.queue = nil
-		a.mu.Unlock()
+		s.mu.Lock()
+		queue := s.queue
+		s.queue = nil
+		s.mu.Unlock()
 		for _, f := range queue {
 			if results := f.GetResults(); results.GetDone() {
-				a.endBatch(results.GetBatch())
+				s.endBatch(results.GetBatch())
 			}
 			if err := stream.Send(f); err != nil {
 				return err
 			}
 		}
 		select {
-		case <-a.wake:
+		case <-s.wake:
 		case <-pings.C:
-			a.ping(time.Now())
-			if a.s.cfg.Status != nil {
-				a.push(&frames.NodeFrame{Kind: &frames.NodeFrame_Status{Status: frames.NewStatusFrame(a.s.cfg.Status())}})
+			s.ping(time.Now())
+			if s.s.cfg.Status != nil {
+				s.push(&frames.NodeFrame{Kind: &frames.NodeFrame_Status{Status: frames.NewStatusFrame(s.s.cfg.Status())}})
 			}
 		case <-credits.C:
-			a.sendWindows()
-		case <-a.closed:
-			return a.reason
+			s.sendWindows()
+		case <-s.closed:
+			return s.reason
 		case <-stream.Context().Done():
 			return stream.Context().Err()
 		}
@@ -163,105 +163,105 @@ func (a *serverStream) write(stream grpc.BidiStreamingServer[frames.CoordinatorF
 }
 
 // sendWindows sends the windows that have changed, of the classes in use.
-func (a *serverStream) sendWindows() {
-	a.s.mu.Lock()
-	classes := slices.Collect(maps.Keys(a.s.classes))
-	a.s.mu.Unlock()
+func (s *serverStream) sendWindows() {
+	s.s.mu.Lock()
+	classes := slices.Collect(maps.Keys(s.s.classes))
+	s.s.mu.Unlock()
 	for _, class := range classes {
-		rows := frames.Count(a.s.cfg.Window(class))
-		current, ok := a.windows[class]
+		rows := frames.Count(s.s.cfg.Window(class))
+		current, ok := s.windows[class]
 		if !ok {
 			current = defaultWindow
 		}
-		if current == rows || !ok && len(a.windows) >= maxClasses {
+		if current == rows || !ok && len(s.windows) >= maxClasses {
 			continue
 		}
-		a.windows[class] = rows
-		a.push(&frames.NodeFrame{Kind: &frames.NodeFrame_Credit{Credit: &frames.CreditFrame{Class: class, Rows: rows}}})
+		s.windows[class] = rows
+		s.push(&frames.NodeFrame{Kind: &frames.NodeFrame_Credit{Credit: &frames.CreditFrame{Class: class, Rows: rows}}})
 	}
 }
 
 // read handles the coordinator's messages, its hello first.
-func (a *serverStream) read(stream grpc.BidiStreamingServer[frames.CoordinatorFrame, frames.NodeFrame], greeted chan<- struct{}) {
+func (s *serverStream) read(stream grpc.BidiStreamingServer[frames.CoordinatorFrame, frames.NodeFrame], greeted chan<- struct{}) {
 	first, err := stream.Recv()
 	if err == nil {
-		err = a.attach(first.GetHello(), time.Now())
+		err = s.attach(first.GetHello(), time.Now())
 	}
 	if err != nil {
-		a.close(err)
+		s.close(err)
 		return
 	}
 	close(greeted)
 	for {
 		f, err := stream.Recv()
 		if err != nil {
-			a.close(err)
+			s.close(err)
 			return
 		}
-		a.handleFrame(f, time.Now())
+		s.handleFrame(f, time.Now())
 	}
 }
 
 // handleFrame applies one message.
-func (a *serverStream) handleFrame(f *frames.CoordinatorFrame, now time.Time) {
-	s := a.s
-	s.mu.Lock()
-	if s.stream != a {
-		s.mu.Unlock()
+func (s *serverStream) handleFrame(f *frames.CoordinatorFrame, now time.Time) {
+	server := s.s
+	server.mu.Lock()
+	if server.stream != s {
+		server.mu.Unlock()
 		return
 	}
-	s.lastHeard = now
-	if sent := a.answered(f.GetPong()); sent.After(s.leaseStart) { // the coordinator has answered: the lease is renewed
-		s.leaseStart = sent
+	server.lastHeard = now
+	if sent := s.answered(f.GetPong()); sent.After(server.leaseStart) { // the coordinator has answered: the lease is renewed
+		server.leaseStart = sent
 	}
-	if s.isolated && now.Sub(s.leaseStart) < timing.Lease {
-		s.isolated = false
-		s.wake.signal()
+	if server.isolated && now.Sub(server.leaseStart) < timing.Lease {
+		server.isolated = false
+		server.wake.signal()
 	}
 	switch k := f.GetKind().(type) {
 	case *frames.CoordinatorFrame_Cancel:
-		if r := s.batches[k.Cancel.GetBatch()]; r != nil {
+		if r := server.batches[k.Cancel.GetBatch()]; r != nil {
 			r.cancel()
 		}
 	case *frames.CoordinatorFrame_Refusal:
-		s.cfg.Log.Warn("the coordinator refuses this node", "coordinator", s.coordinator.ID, "why", k.Refusal.GetWords())
-		a.close(status.Error(codes.Aborted, "refused by the coordinator"))
+		server.cfg.Log.Warn("the coordinator refuses this node", "coordinator", server.coordinator.ID, "why", k.Refusal.GetWords())
+		s.close(status.Error(codes.Aborted, "refused by the coordinator"))
 	}
-	s.mu.Unlock()
+	server.mu.Unlock()
 	switch k := f.GetKind().(type) {
 	case *frames.CoordinatorFrame_Batch:
-		a.startBatch(k.Batch)
+		s.startBatch(k.Batch)
 	case *frames.CoordinatorFrame_Table:
-		a.takeTable(k.Table)
+		s.takeTable(k.Table)
 	case *frames.CoordinatorFrame_Moved:
-		s.cfg.KeysMoved()
+		server.cfg.KeysMoved()
 	}
 }
 
 // attach makes this the live stream, if the node may work for this coordinator. Batches of an earlier stream are dropped.
-func (a *serverStream) attach(h *frames.CoordinatorHelloFrame, now time.Time) error {
-	s := a.s
-	s.tableMu.Lock()
-	defer s.tableMu.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	reason := s.refusalReason(h, now)
+func (s *serverStream) attach(h *frames.CoordinatorHelloFrame, now time.Time) error {
+	server := s.s
+	server.tableMu.Lock()
+	defer server.tableMu.Unlock()
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	reason := server.refusalReason(h, now)
 	if reason != "" {
-		s.cfg.Log.Warn("refused a coordinator", "coordinator", h.GetCoordinator().GetId(), "version", h.GetVersion(), "why", reason)
+		server.cfg.Log.Warn("refused a coordinator", "coordinator", h.GetCoordinator().GetId(), "version", h.GetVersion(), "why", reason)
 		return status.Error(codes.FailedPrecondition, reason)
 	}
 	coordinator := wire.Coordinator{ID: h.GetCoordinator().GetId(), Term: h.GetCoordinator().GetTerm()}
-	if s.stream != nil {
-		s.stream.close(errReplaced)
+	if server.stream != nil {
+		server.stream.close(errReplaced)
 	}
-	s.dropBatches()
-	s.coordinator, s.stream, s.lastHeard = coordinator, a, now
-	a.helloSentAt = now
-	table := s.table.Hash()
-	a.push(&frames.NodeFrame{Kind: &frames.NodeFrame_Hello{Hello: &frames.NodeHelloFrame{Protocol: ownVersions().lowest, ProtocolMost: ownVersions().highest, Version: s.cfg.Version, Node: s.cfg.Node, Table: table[:],
-		Identities: frames.NewIdentityFrames(s.cfg.Identities), Total: frames.Count(s.cfg.MaxRows), Window: defaultWindow, Draining: s.draining, Fresh: s.cfg.Fresh()}}})
-	a.ping(now)
-	s.cfg.Log.Info("attached to a coordinator", "coordinator", coordinator.ID, "term", coordinator.Term)
+	server.dropBatches()
+	server.coordinator, server.stream, server.lastHeard = coordinator, s, now
+	s.helloSentAt = now
+	table := server.table.Hash()
+	s.push(&frames.NodeFrame{Kind: &frames.NodeFrame_Hello{Hello: &frames.NodeHelloFrame{Protocol: ownVersions().lowest, ProtocolMost: ownVersions().highest, Version: server.cfg.Version, Node: server.cfg.Node, Table: table[:],
+		Identities: frames.NewIdentityFrames(server.cfg.Identities), Total: frames.Count(server.cfg.MaxRows), Window: defaultWindow, Draining: server.draining, Fresh: server.cfg.Fresh()}}})
+	s.ping(now)
+	server.cfg.Log.Info("attached to a coordinator", "coordinator", coordinator.ID, "term", coordinator.Term)
 	return nil
 }
 

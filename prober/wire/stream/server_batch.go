@@ -17,29 +17,29 @@ type runningBatch struct {
 }
 
 // startBatch takes a batch that came on this stream. A batch that cannot begin now is returned unchanged.
-func (a *serverStream) startBatch(f *frames.BatchFrame) {
-	s := a.s
-	s.mu.Lock()
-	table := s.table
-	s.mu.Unlock()
+func (s *serverStream) startBatch(f *frames.BatchFrame) {
+	server := s.s
+	server.mu.Lock()
+	table := server.table
+	server.mu.Unlock()
 	batch, err := f.Read(table)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stream != a || s.batches[f.GetBatch()] != nil {
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	if server.stream != s || server.batches[f.GetBatch()] != nil {
 		return
 	}
-	r := &runningBatch{a: a, number: f.GetBatch(), batch: batch, cancel: func() {}}
-	returned := !s.usesTable(f.GetTable())
+	r := &runningBatch{a: s, number: f.GetBatch(), batch: batch, cancel: func() {}}
+	returned := !server.usesTable(f.GetTable())
 	switch {
 	case returned:
 		r.batch = f.Returnable()
 	case err != nil:
 		r.batch = &wire.Batch{Job: f.GetJob(), Chunk: f.GetChunk(), Epoch: f.GetEpoch(), Class: f.GetClass()}
 	default:
-		returned = s.draining || s.isolated || s.rows+len(batch.Rows) > s.cfg.MaxRows
+		returned = server.draining || server.isolated || server.rows+len(batch.Rows) > server.cfg.MaxRows
 	}
-	s.batches[r.number] = r
-	s.rowCount.add(r.batch.Class, len(r.batch.Rows))
+	server.batches[r.number] = r
+	server.rowCount.add(r.batch.Class, len(r.batch.Rows))
 	switch {
 	case returned:
 		r.post(frames.NewResultsFrame(r.number, returnedResults(r.batch, allRows(r.batch))))
@@ -47,8 +47,8 @@ func (a *serverStream) startBatch(f *frames.BatchFrame) {
 		r.fail(err.Error())
 	default:
 		var ctx context.Context
-		ctx, r.cancel = context.WithCancel(s.baseCtx)
-		s.work.Go(func() { r.verify(ctx, time.Duration(f.GetHoldNs())) })
+		ctx, r.cancel = context.WithCancel(server.baseCtx)
+		server.work.Go(func() { r.verify(ctx, time.Duration(f.GetHoldNs())) })
 	}
 }
 
@@ -90,10 +90,10 @@ func (r *runningBatch) post(f *frames.ResultsFrame) {
 
 // endBatch takes a batch of this stream out before its last results are sent: when the coordinator has these, the node has room for the next
 // batch.
-func (a *serverStream) endBatch(number uint64) {
-	a.s.mu.Lock()
-	defer a.s.mu.Unlock()
-	if r := a.s.batches[number]; r != nil && r.a == a {
+func (s *serverStream) endBatch(number uint64) {
+	s.s.mu.Lock()
+	defer s.s.mu.Unlock()
+	if r := s.s.batches[number]; r != nil && r.a == s {
 		r.remove()
 	}
 }

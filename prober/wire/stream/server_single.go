@@ -14,11 +14,11 @@ import (
 )
 
 // Single answers a single call, if it comes from the coordinator that gives the lease.
-func (v service) Single(ctx context.Context, f *frames.AskFrame) (*frames.AnswerFrame, error) {
-	if err := v.s.checkCoordinator(f.GetCoordinator()); err != nil {
+func (s service) Single(ctx context.Context, f *frames.AskFrame) (*frames.AnswerFrame, error) {
+	if err := s.s.checkCoordinator(f.GetCoordinator()); err != nil {
 		return nil, err
 	}
-	table, tableSwitches, err := v.s.tableOf(f.GetTable())
+	table, tableSwitches, err := s.s.tableOf(f.GetTable())
 	if err != nil {
 		return nil, err
 	}
@@ -31,11 +31,11 @@ func (v service) Single(ctx context.Context, f *frames.AskFrame) (*frames.Answer
 		ctx, cancel = context.WithTimeout(ctx, budget)
 		defer cancel()
 	}
-	answer, err := v.s.cfg.Prober.Single(ctx, request)
+	answer, err := s.s.cfg.Prober.Single(ctx, request)
 	if err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
-	if _, now, err := v.s.tableOf(f.GetTable()); len(f.GetTable()) > 0 && (err != nil || now != tableSwitches) {
+	if _, now, err := s.s.tableOf(f.GetTable()); len(f.GetTable()) > 0 && (err != nil || now != tableSwitches) {
 		return nil, errTableSwitched // the table changed meanwhile: the answer may be judged by two
 	}
 	return &frames.AnswerFrame{Node: answer.Node, Verdict: frames.NewVerdictFrame(&answer.Verdict)}, nil
@@ -56,18 +56,18 @@ func (s *Server) checkCoordinator(coordinator *frames.CoordinatorIDFrame) error 
 }
 
 // Look serves the views to the coordinator's operators.
-func (v service) Look(_ context.Context, f *frames.LookFrame) (*frames.SightFrame, error) {
-	if err := v.s.checkCoordinator(f.GetCoordinator()); err != nil {
+func (s service) Look(_ context.Context, f *frames.LookFrame) (*frames.SightFrame, error) {
+	if err := s.s.checkCoordinator(f.GetCoordinator()); err != nil {
 		return nil, err
 	}
-	if v.s.cfg.Views == nil {
-		return nil, status.Error(codes.Unimplemented, "node "+v.s.cfg.Node+" has no views")
+	if s.s.cfg.Views == nil {
+		return nil, status.Error(codes.Unimplemented, "node "+s.s.cfg.Node+" has no views")
 	}
 	var seen any
 	if f.GetLanes() {
-		seen = v.s.cfg.Views.ReadyQueues()
+		seen = s.s.cfg.Views.ReadyQueues()
 	} else {
-		traces, err := v.s.cfg.Views.Traces(wire.Query{Email: f.GetEmail(), Status: f.GetStatus(), Provider: f.GetProvider(), Limit: int(f.GetLimit())})
+		traces, err := s.s.cfg.Views.Traces(wire.Query{Email: f.GetEmail(), Status: f.GetStatus(), Provider: f.GetProvider(), Limit: int(f.GetLimit())})
 		if err != nil {
 			return nil, status.Error(codes.InvalidArgument, err.Error())
 		}
@@ -81,29 +81,29 @@ func (v service) Look(_ context.Context, f *frames.LookFrame) (*frames.SightFram
 }
 
 // Release ends a quarantine for the coordinator's operators.
-func (v service) Release(_ context.Context, f *frames.ReleaseFrame) (*frames.ReleasedFrame, error) {
-	if err := v.s.checkCoordinator(f.GetCoordinator()); err != nil {
+func (s service) Release(_ context.Context, f *frames.ReleaseFrame) (*frames.ReleasedFrame, error) {
+	if err := s.s.checkCoordinator(f.GetCoordinator()); err != nil {
 		return nil, err
 	}
-	if v.s.cfg.Views == nil {
-		return nil, status.Error(codes.Unimplemented, "node "+v.s.cfg.Node+" cannot end quarantines")
+	if s.s.cfg.Views == nil {
+		return nil, status.Error(codes.Unimplemented, "node "+s.s.cfg.Node+" cannot end quarantines")
 	}
-	return &frames.ReleasedFrame{Was: v.s.cfg.Views.EndQuarantine(f.GetEgress(), f.GetRoute())}, nil
+	return &frames.ReleasedFrame{Was: s.s.cfg.Views.EndQuarantine(f.GetEgress(), f.GetRoute())}, nil
 }
 
 // Forget deletes what is kept of an address for the coordinator.
-func (v service) Forget(_ context.Context, f *frames.ForgetFrame) (*frames.ForgottenFrame, error) {
-	if err := v.s.checkCoordinator(f.GetCoordinator()); err != nil {
+func (s service) Forget(_ context.Context, f *frames.ForgetFrame) (*frames.ForgottenFrame, error) {
+	if err := s.s.checkCoordinator(f.GetCoordinator()); err != nil {
 		return nil, err
 	}
-	if v.s.cfg.Forget == nil {
-		return nil, status.Error(codes.Unimplemented, "node "+v.s.cfg.Node+" has no cache")
+	if s.s.cfg.Forget == nil {
+		return nil, status.Error(codes.Unimplemented, "node "+s.s.cfg.Node+" has no cache")
 	}
 	a, err := engine.Parse(f.GetEmail())
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, "not an address")
 	}
-	was, err := v.s.cfg.Forget(a)
+	was, err := s.s.cfg.Forget(a)
 	if err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}

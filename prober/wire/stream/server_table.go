@@ -12,26 +12,26 @@ const maxProblem = 1024
 
 // takeTable makes the node work by the coordinator's provider table, and answers whether it could. Until then, and
 // after a failure, the node takes no work of that table.
-func (a *serverStream) takeTable(f *frames.TableFrame) {
-	s := a.s
-	s.tableMu.Lock()
-	defer s.tableMu.Unlock()
-	s.mu.Lock()
-	live := s.stream == a
-	s.mu.Unlock()
+func (s *serverStream) takeTable(f *frames.TableFrame) {
+	server := s.s
+	server.tableMu.Lock()
+	defer server.tableMu.Unlock()
+	server.mu.Lock()
+	live := server.stream == s
+	server.mu.Unlock()
 	if !live {
 		return
 	}
 	taken := &frames.TableTakenFrame{Hash: f.GetHash()}
 	table, err := engine.ReadLayers(tableHash(f.GetHash()), f.GetLayers())
 	if err == nil {
-		err = s.switchTable(table)
+		err = server.switchTable(table)
 	}
 	if err != nil {
-		s.cfg.Log.Error("the coordinator's provider table cannot be used; taking no work", "table", fmt.Sprintf("%x", f.GetHash()), "error", err)
+		server.cfg.Log.Error("the coordinator's provider table cannot be used; taking no work", "table", fmt.Sprintf("%x", f.GetHash()), "error", err)
 		taken.Problem = frames.Clip(err.Error(), maxProblem)
 	}
-	a.push(&frames.NodeFrame{Kind: &frames.NodeFrame_Table{Table: taken}})
+	s.push(&frames.NodeFrame{Kind: &frames.NodeFrame_Table{Table: taken}})
 }
 
 // switchTable makes the node work by another table. A coordinator takes its batches back first; those that are still under way

@@ -71,7 +71,7 @@ func recheckJob(c *call) error {
 		return append(c.acceptanceParts(made), store.KeepAnswer(*keep, answer, made.CreatedAt))
 	}
 	_, err = c.srv.deps.Coordinator.Recheck(c.srv.http.StopContext(), j, selected, ingest.Options{
-		Account: j.Account, Key: c.identity.Key, Name: j.Name, Filename: j.Filename, MaxAge: j.MaxAge, NoSMTP: j.NoSMTP, Test: c.identity.Test || j.Test,
+		Account: j.Account, Key: c.identity.Key, Name: j.Name, Filename: j.Filename, MaxAge: j.MaxAge, NoSMTP: j.NoSMTP, Test: c.identity.Test || j.Test, Details: j.Details,
 		CallbackURL: j.CallbackURL, CallbackContent: j.CallbackContent, CallbackInput: j.CallbackInput, Parts: parts,
 	})
 	c.setUploadDecision(err)

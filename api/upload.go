@@ -223,7 +223,8 @@ func (u *upload) commitParts(j *store.Job, with listform.Options) []store.Part {
 		}
 		return fail(errReadAgain)
 	}
-	j.Name, j.MaxAge, j.CallbackURL = o.Name, o.MaxAge, o.CallbackURL
+	j.Name, j.MaxAge, j.Details = o.Name, o.MaxAge, o.Details
+	j.CallbackURL = o.CallbackURL
 	if o.MaxHours > 0 {
 		j.MaxHours = o.MaxHours
 	}

@@ -156,7 +156,7 @@ func New(cfg Config) *Coordinator {
 	c.resultFiles = resultfile.New(resultfile.Config{
 		Store: cfg.Store, Files: c.files, Stored: cfg.Stored, Log: cfg.Log, Damaged: &c.metrics.damaged,
 		Deadline: c.clock.Deadline, Update: c.updateJob,
-		Renderer: results.New(results.Config{Workers: workers, Encoder: encoder, TestVerdict: cfg.TestVerdict, Flags: flags, Suggest: suggest}),
+		Renderer: results.New(results.Config{Workers: workers, Encoder: encoder, TestVerdict: cfg.TestVerdict, Flags: flags, Suggest: suggest, Table: c.table.Load}),
 	}, processors)
 	c.sweeper = retention.New(retention.Config{
 		Store: cfg.Store, Files: c.files, Clock: &c.clock, Results: cfg.RetainResults, History: cfg.RetainHistory, Log: cfg.Log,

@@ -58,7 +58,8 @@ type Job struct {
 	MaxHours int           `json:"max_hours"`
 	Planned  time.Duration `json:"planned,omitempty"` // the least time that budgets allow, as known when it was accepted
 	NoSMTP   bool          `json:"no_smtp,omitempty"`
-	Test     bool          `json:"test,omitempty"` // of a test key: nothing is probed
+	Details  bool          `json:"details,omitempty"` // its results have details
+	Test     bool          `json:"test,omitempty"`    // of a test key: nothing is probed
 
 	Term uint32 `json:"term"` // how often work on it was started: answers of an earlier term are void
 

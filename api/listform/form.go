@@ -29,7 +29,7 @@ type Form struct {
 // Options are the parts of an upload that are not the file.
 type Options struct {
 	CallbackURL, CallbackContent string
-	CallbackInput                bool
+	CallbackInput, Details       bool
 	CallbackHeaders              map[string]string
 	Name                         string
 	Reading                      csvfile.Options // how the file is read
@@ -104,6 +104,10 @@ func (f *Form) set(name, s string) error {
 	case "start":
 		start, err := httpd.ParseFlag(name, s)
 		f.Hold = !start
+		return err
+	case "details":
+		details, err := httpd.ParseFlag(name, s)
+		f.Details = details
 		return err
 	case "callback_content":
 		f.CallbackContent = s

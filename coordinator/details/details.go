@@ -1,6 +1,7 @@
 package details
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -138,11 +139,36 @@ func checkedAt(v *engine.Verdict) time.Time {
 	return v.VerifiedAt.Add(-time.Duration(age) * time.Millisecond)
 }
 
-// Pack appends what a job keeps of the details of a row: the basis of the score, the node, and the replies.
-func Pack(dst []byte, v *engine.Verdict, node string) []byte {
+// Columns are the names of the columns that a result file with details has in addition, in the order of Cells.
+var Columns = [...]string{"verify_rule", "verify_smtp_code", "verify_enhanced_code", "verify_smtp_message", "verify_mx_host", "verify_attempts",
+	"verify_checked_by", "verify_egress_source", "verify_control_kind", "verify_control_smtp_code", "verify_control_enhanced_code",
+	"verify_control_smtp_message", "verify_control_mx_host", "verify_control_meaning", "verify_control_rule", "verify_control_at"}
+
+// Cells are the cells of Columns. What is not known is empty.
+func (d *Details) Cells() (cells [len(Columns)]string) {
+	v, of := d.Verdict, &d.Verdict.Details
+	copy(cells[:], []string{v.Rule, codeText(of.Code), enhancedText(of.Enhanced), of.Message, of.Host, strconv.Itoa(of.Attempts), d.Node, of.Source})
+	if w := of.Witness; w != nil {
+		copy(cells[8:], []string{Kind(v), codeText(w.Reply.Code), enhancedText(w.Reply.Enhanced), w.Message, w.Host, w.Finding.Meaning.String(),
+			w.Finding.Rule, w.At.UTC().Format(time.RFC3339)})
+	}
+	return cells
+}
+
+func codeText(code int) string {
+	if code == 0 {
+		return ""
+	}
+	return strconv.Itoa(code)
+}
+
+// Pack appends what a job keeps of the details of a row: the basis of the score, how old the answer was in milliseconds when its score was
+// made, the node, and the replies.
+func Pack(dst []byte, v *engine.Verdict, node string, scored time.Time) []byte {
 	at := len(dst)
 	dst = append(dst, make([]byte, basis.Size)...)
 	v.Basis.Put(dst[at:])
+	dst = binary.AppendVarint(dst, scored.UnixMilli()-v.VerifiedAt.UnixMilli())
 	return detail.Append(detail.AppendString(dst, node), v)
 }
 
@@ -150,14 +176,15 @@ func Pack(dst []byte, v *engine.Verdict, node string) []byte {
 var ErrMalformed = errors.New("not the details of a row")
 
 // Unpack reads what Pack wrote into v, whose core is known.
-func Unpack(packed []byte, v *engine.Verdict) (node string, err error) {
+func Unpack(packed []byte, v *engine.Verdict) (node string, scored time.Time, err error) {
 	if len(packed) < basis.Size || !v.Basis.Read(packed) {
-		return "", ErrMalformed
+		return "", time.Time{}, ErrMalformed
 	}
 	r := detail.Reader{Src: packed[basis.Size:]}
+	scored = time.UnixMilli(v.VerifiedAt.UnixMilli() + r.Varint()).UTC()
 	node = r.String()
 	if r.Bad || detail.Read(r.Src, v) != nil {
-		return "", ErrMalformed
+		return "", time.Time{}, ErrMalformed
 	}
-	return node, nil
+	return node, scored, nil
 }

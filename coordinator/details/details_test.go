@@ -46,25 +46,27 @@ func TestPackedDetailsAreReadAsTheyWere(t *testing.T) {
 	want := accepted()
 	got := engine.Verdict{Status: want.Status, SMTPValid: true, Score: want.Score, Rule: want.Rule, VerifiedAt: want.VerifiedAt}
 	got.Details.CatchAll = want.Details.CatchAll // of the core
-	node, err := Unpack(Pack(nil, &want, "node-1"), &got)
+	node, scored, err := Unpack(Pack(nil, &want, "node-1", want.VerifiedAt.Add(time.Hour)), &got)
 	require.NoError(t, err)
+	require.Equal(t, want.VerifiedAt.Add(time.Hour), scored)
 	require.Equal(t, "node-1", node)
 	require.Equal(t, want, got)
 }
 
 func FuzzUnpack(f *testing.F) {
 	v := accepted()
-	f.Add(Pack(nil, &v, "node-1"))
+	f.Add(Pack(nil, &v, "node-1", v.VerifiedAt))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		got := engine.Verdict{VerifiedAt: v.VerifiedAt}
-		node, err := Unpack(b, &got)
+		node, scored, err := Unpack(b, &got)
 		if err != nil {
 			return
 		}
 		again := engine.Verdict{VerifiedAt: v.VerifiedAt}
-		nodeAgain, err := Unpack(Pack(nil, &got, node), &again)
+		nodeAgain, scoredAgain, err := Unpack(Pack(nil, &got, node, scored), &again)
 		require.NoError(t, err)
 		require.Equal(t, node, nodeAgain)
+		require.Equal(t, scored, scoredAgain)
 		require.Equal(t, got, again)
 		d := Details{Verdict: &got, Node: node, Took: -1}
 		require.True(t, json.Valid(d.AppendJSON(nil, v.VerifiedAt)))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"probity/coordinator/chunks"
+	"probity/coordinator/details"
 	"probity/coordinator/jobfiles"
 	"probity/engine"
 	"probity/internal/pipeline"
@@ -80,7 +81,7 @@ func (dc *dispatchedChunk) sendToProber() error {
 		short, longBacklog := d.compare(job, dc.chunk.Class)
 		batch := &wire.Batch{
 			Job: job.cfg.Record.ID, Chunk: dc.chunk.Number, Epoch: job.cfg.Record.Term, Class: dc.chunk.Class, Egress: dc.chunk.Source,
-			MaxAge: job.cfg.Record.MaxAge, NoSMTP: job.cfg.Record.NoSMTP, Short: short, LongBacklog: longBacklog, Started: job.cfg.Record.StartedAt, Rows: dc.rows.Batch,
+			MaxAge: job.cfg.Record.MaxAge, NoSMTP: job.cfg.Record.NoSMTP, Details: job.cfg.Record.Details, Short: short, LongBacklog: longBacklog, Started: job.cfg.Record.StartedAt, Rows: dc.rows.Batch,
 		}
 		err := d.cfg.Prober.Verify(job.ctx, batch, d.cfg.Hold, dc.collect)
 		if err != nil && job.ctx.Err() == nil && !errors.Is(err, context.Canceled) {
@@ -124,6 +125,13 @@ func (dc *dispatchedChunk) collect(r wire.Results) {
 	now := time.Now()
 	dc.logRows = dc.logRows[:0]
 	finished, probed := 0, false
+	logEntry := func(a *chunks.Row, k jobfiles.Kind, v *engine.Verdict) jobfiles.Row {
+		entry := a.LogEntry(k, v, now)
+		if job.cfg.Record.Details {
+			entry.Details = string(details.Pack(nil, v, r.Node, now))
+		}
+		return entry
+	}
 	for i := range r.Rows {
 		res := &r.Rows[i]
 		at, _ := slices.BinarySearch(dc.byRow, uint64(res.Row)<<32)
@@ -151,13 +159,13 @@ func (dc *dispatchedChunk) collect(r wire.Results) {
 			// A deferral goes into the log with its provisional verdict, so that a restart knows it.
 			row := jobfiles.Row{Number: a.Number}
 			if res.Verdict.Status == engine.Unknown && res.Verdict.Reason != engine.ReasonNone {
-				row = a.LogEntry(jobfiles.Provisional, &res.Verdict, now)
+				row = logEntry(&a, jobfiles.Provisional, &res.Verdict)
 			}
 			row.Deferred, row.Deferral = true, jobfiles.Deferral{Due: u.due, Attempt: u.attempt, Source: u.source}
 			dc.logRows = append(dc.logRows, row)
 		case job.cfg.Progress.Add(a.Number, &res.Verdict):
 			dc.answered++
-			dc.logRows = append(dc.logRows, a.LogEntry(jobfiles.Final, &res.Verdict, now))
+			dc.logRows = append(dc.logRows, logEntry(&a, jobfiles.Final, &res.Verdict))
 		}
 	}
 	dc.unanswered -= finished

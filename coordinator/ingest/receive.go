@@ -37,7 +37,7 @@ type Options struct {
 	Reading                 csvfile.Options // its Limits are the receiver's
 	MaxAge                  time.Duration   // 0 forces fresh probes
 	MaxHours                int             // 1 to 720; 0: 24, or 1.5 times the least time that the budgets allow, if that is more
-	NoSMTP, Test            bool
+	NoSMTP, Test, Details   bool
 	CallbackURL             string
 	CallbackContent         string
 	CallbackInput           bool // the callback's rows include the other columns of the list
@@ -90,7 +90,7 @@ func (r *Receiver) Accept(ctx context.Context, u Upload) (*store.Job, error) {
 	rand.Read(id[:])
 	j := &store.Job{
 		ID: hex.EncodeToString(id[:]), Account: u.Account, Key: u.Key, State: store.JobQueued, Name: u.Name, Filename: u.Filename, MaxAge: u.MaxAge, MaxHours: u.MaxHours,
-		NoSMTP: u.NoSMTP, Test: u.Test, CallbackURL: u.CallbackURL, CallbackContent: u.CallbackContent, CallbackInput: u.CallbackInput,
+		NoSMTP: u.NoSMTP, Test: u.Test, Details: u.Details, CallbackURL: u.CallbackURL, CallbackContent: u.CallbackContent, CallbackInput: u.CallbackInput,
 	}
 	r.receiving.Store(j.ID, true)
 	defer r.receiving.Delete(j.ID)

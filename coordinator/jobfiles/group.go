@@ -40,7 +40,7 @@ const (
 	groupEntries  = 8 << 10   // answers of one group; as many deferrals
 	groupNames    = 512 << 10 // bytes of names after which a group ends
 	maxNameBytes  = 8 << 10   // bytes of a name; longer ones are truncated
-	maxRowNames   = 5         // names of one row: those of its record, and its source
+	maxRowNames   = names + 1 // names of one row: those of its record, and its source
 	maxNamesBytes = groupNames + maxRowNames*(maxNameBytes+2*nameAlign)
 )
 
@@ -66,6 +66,7 @@ type Row struct {
 	Verdict    *engine.Verdict // nil if there is only a deferral
 	MX         string
 	Suggestion string
+	Details    string // packed; empty unless the job asks for them
 
 	Deferred bool
 	Deferral Deferral
@@ -122,14 +123,15 @@ func (g *group) name(s string) uint32 {
 func (g *group) add(r *Row) {
 	if r.Kind != None {
 		rec := NewRecord(r.Kind, r.Verdict)
-		g.addRecord(r.Number, &rec, [...]string{NameProvider: r.Verdict.ProviderName, NameRule: r.Verdict.Rule, NameMX: r.MX, NameSuggestion: r.Suggestion})
+		g.addRecord(r.Number, &rec, Names{NameProvider: r.Verdict.ProviderName, NameRule: r.Verdict.Rule, NameMX: r.MX, NameSuggestion: r.Suggestion,
+			NameDetails: r.Details})
 	}
 	if r.Deferred {
 		g.addDeferral(r.Number, &r.Deferral)
 	}
 }
 
-func (g *group) addRecord(row uint32, rec *Record, names [4]string) {
+func (g *group) addRecord(row uint32, rec *Record, names Names) {
 	own := *rec
 	var refs Refs
 	for i := range names {

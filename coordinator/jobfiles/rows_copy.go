@@ -34,7 +34,7 @@ func NewRowsWriter(w io.Writer) *RowsWriter {
 }
 
 // AddRecord adds an answer.
-func (w *RowsWriter) AddRecord(row uint32, rec *Record, names [4]string) error {
+func (w *RowsWriter) AddRecord(row uint32, rec *Record, names Names) error {
 	w.group.addRecord(row, rec, names)
 	return w.flush(false)
 }
@@ -42,7 +42,7 @@ func (w *RowsWriter) AddRecord(row uint32, rec *Record, names [4]string) error {
 // AddGroup adds a group of another log, with each of its names replaced by name.
 func (w *RowsWriter) AddGroup(g *Group, name func(string) string) error {
 	for row, rec := range g.Answers() {
-		var names [4]string
+		var names Names
 		for i, ref := range rec.Refs() {
 			text, err := g.Name(ref)
 			if err != nil {

@@ -25,7 +25,7 @@ type loggedRow struct {
 	row      uint32
 	kind     Kind
 	reason   engine.Reason
-	names    [4]string
+	names    Names
 	deferral Deferral
 }
 
@@ -127,7 +127,8 @@ func drawRows(t *rapid.T) (rows []Row, logged []loggedRow) {
 			r.Verdict = &v
 			r.MX = names.Draw(t, "mx")
 			r.Suggestion = names.Draw(t, "suggestion")
-			logged = append(logged, loggedRow{row: r.Number, kind: r.Kind, reason: v.Reason, names: [4]string{v.ProviderName, v.Rule, r.MX, r.Suggestion}})
+			r.Details = names.Draw(t, "details")
+			logged = append(logged, loggedRow{row: r.Number, kind: r.Kind, reason: v.Reason, names: Names{v.ProviderName, v.Rule, r.MX, r.Suggestion, r.Details}})
 		}
 		r.Deferred = r.Kind != Final
 		if r.Deferred {

@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"probity/coordinator/csvfile"
+	"probity/coordinator/details"
 	"probity/coordinator/jobfiles"
 	"probity/engine"
 	"probity/internal/pipeline"
@@ -88,6 +89,7 @@ type Config struct {
 	Flags       func(engine.Address) engine.Flags
 	Suggest     func(engine.Address) string         // did-you-mean, empty where there is none
 	TestVerdict func(engine.Address) engine.Verdict // of the rows of test jobs
+	Table       func() *engine.Table                // has the sources of rules
 }
 
 // Renderer renders the results of jobs. It is safe for concurrent use; the memory of pages is reused from job to job.
@@ -155,8 +157,11 @@ func (a *Assembly) Write(ctx context.Context, w io.Writer) error {
 	}
 	if a.filter.Format == CSV {
 		ours := columns[:]
-		if a.filter.InputOnly {
+		switch {
+		case a.filter.InputOnly:
 			ours = nil
+		case a.job.Details:
+			ours = append(slices.Clone(ours), details.Columns[:]...)
 		}
 		head := a.dialect.AppendPreamble(nil, a.upload.Preamble, ours)
 		if err := a.writePacked(w, head); err != nil {
@@ -261,13 +266,13 @@ func (a *Assembly) loadWindow(next, end, rows int) (err error) {
 			continue
 		}
 		rec := &a.records[i]
-		var names [4]string // its references are numbers of the whole source file
+		var names jobfiles.Names // its references are numbers of the whole source file
 		for k, ref := range rec.Refs() {
-			name, err := a.answersWriter.names.lookup(ref)
+			text, err := a.answersWriter.names.textOf(k, ref)
 			if err != nil {
 				return fmt.Errorf("answers file: %w", err)
 			}
-			names[k] = name.text
+			names[k] = text
 		}
 		a.answersWriter.File.Rows++
 		if err := a.answersWriter.Rows.AddRecord(from+uint32(i), rec, names); err != nil {

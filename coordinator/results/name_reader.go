@@ -55,6 +55,17 @@ func (r *nameReader) lookup(ref uint32) (nameCell, error) {
 	return slot.nameCell, nil
 }
 
+// textOf returns the text of a name of a kind. Details hardly ever repeat, so they are not remembered.
+func (r *nameReader) textOf(kind int, ref uint32) (string, error) {
+	if kind != jobfiles.NameDetails {
+		n, err := r.lookup(ref)
+		return n.text, err
+	}
+	var err error
+	r.text, err = jobfiles.AppendName(r.text[:0], r.f, ref)
+	return string(r.text), err
+}
+
 func (r *nameReader) newNameCell(text string) nameCell {
 	n := nameCell{text, text}
 	r.cell = r.dialect.AppendCell(r.cell[:0], text)

@@ -1,11 +1,14 @@
 package results
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"probity/coordinator/csvfile"
+	"probity/coordinator/details"
 	"probity/coordinator/jobfiles"
 	"probity/engine"
 	"probity/internal/jsontext"
@@ -44,6 +47,8 @@ type answer struct {
 	v                        engine.Verdict
 	provider, mx, suggestion nameCell
 	credits                  int64
+	scored                   time.Time        // when its score was made
+	details                  *details.Details // nil unless the job has them
 }
 
 // render renders and compresses the page, and counts its rows.
@@ -89,6 +94,11 @@ func (p *page) render() error {
 		if t.refs == (jobfiles.Refs{}) { // a verdict made for this file, scored without the row's flags
 			ans.v.Score = engine.Score(&ans.v, ans.v.VerifiedAt)
 		}
+		if a.job.Details {
+			if err := p.addDetails(&ans, &t); err != nil {
+				return err
+			}
+		}
 		p.total.status[ans.v.Status]++
 		p.total.reason[ans.v.Reason]++
 		if first && !a.job.Test {
@@ -104,6 +114,7 @@ func (p *page) render() error {
 			p.text = a.dialect.AppendInputCells(p.text, b, i)
 			if !a.filter.InputOnly {
 				p.text = p.cells.append(p.text, &ans)
+				p.writeDetailCells(&ans)
 			}
 			p.text = a.dialect.AppendLineEnd(p.text, b, i)
 		}
@@ -134,14 +145,57 @@ func (p *page) applyRowFacts(ans *answer) {
 	}
 }
 
+// addDetails adds the details of an answer. They are about the verdict as it was scored: that of the first of equal
+// addresses.
+func (p *page) addDetails(ans *answer, t *shownVerdict) error {
+	v := t.Verdict
+	if t.refs == (jobfiles.Refs{}) { // made for this file
+		v = ans.v
+	}
+	d := &details.Details{Verdict: &v, Took: -1, DidYouMean: ans.suggestion.text, Table: p.a.r.cfg.Table()}
+	ans.details, ans.scored = d, v.VerifiedAt
+	if addr, err := engine.ParseTrimmed(string(p.mail)); err == nil {
+		d.Normalized = addr.Folded()
+	}
+	rule, err := p.names.lookup(t.refs[jobfiles.NameRule])
+	if err != nil {
+		return err
+	}
+	if rule.text != "" {
+		v.Rule = rule.text
+	}
+	packed, err := p.names.textOf(jobfiles.NameDetails, t.refs[jobfiles.NameDetails])
+	if err != nil || packed == "" { // an erasure, or a verdict made for this file
+		return err
+	}
+	d.Node, ans.scored, err = details.Unpack([]byte(packed), &v)
+	if err != nil {
+		return fmt.Errorf("details of a row: %w: %w", jobfiles.ErrDamaged, err)
+	}
+	return nil
+}
+
+func (p *page) writeDetailCells(ans *answer) {
+	if ans.details == nil {
+		return
+	}
+	for _, cell := range ans.details.Cells() {
+		p.text = p.a.dialect.AppendCell(append(p.text, p.a.dialect.Delimiter), cell)
+	}
+}
+
 // writeBlank writes a row without an answer.
 func (p *page) writeBlank(i int, n uint32) {
 	if len(p.a.filter.Status) > 0 || len(p.a.filter.Reasons) > 0 {
 		return
 	}
 	if p.a.filter.Format == CSV {
-		var none [len(columns)]string
-		p.text = p.a.dialect.AppendRow(p.text, &p.fr.Block, i, none[:])
+		var none [len(columns) + len(details.Columns)]string
+		ours := len(columns)
+		if p.a.job.Details {
+			ours = len(none)
+		}
+		p.text = p.a.dialect.AppendRow(p.text, &p.fr.Block, i, none[:ours])
 		return
 	}
 	p.mail = p.fr.Block.Email(i)
@@ -150,6 +204,9 @@ func (p *page) writeBlank(i int, n uint32) {
 	p.text = append(p.text, `,"status":null,"score":null,"reason":null,"syntax_valid":null,"domain_exists":null,"smtp_valid":null,`+
 		`"is_disposable":null,"is_role_based":null,"is_free_email":null,"smtp_provider":"","mx_records":[],"from_cache":null,`+
 		`"credits_used":0,"verified_at":null`...)
+	if p.a.job.Details {
+		p.text = append(p.text, `,"details":null`...)
+	}
 	p.endJSON(i)
 }
 
@@ -161,6 +218,9 @@ func (p *page) writeJSON(i int, n uint32, ans *answer) {
 	}
 	r := row{email: string(p.mail), verdict: &ans.v, score: ans.v.Score, provider: ans.provider.text, mx: p.hosts, credits: ans.credits}
 	p.text = r.appendKeys(append(b, ','))
+	if d := ans.details; d != nil {
+		p.text = d.AppendJSON(append(p.text, `,"details":`...), ans.scored)
+	}
 	p.endJSON(i)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"probity/coordinator/chunks"
 	"probity/coordinator/csvfile"
+	"probity/coordinator/details"
 	"probity/coordinator/dispatch"
 	"probity/coordinator/fleet"
 	"probity/coordinator/jobfiles"
@@ -400,7 +401,11 @@ func (s *jobSplit) answerRow(a *chunks.Row, v *engine.Verdict, now time.Time) er
 	if !s.job.Progress.Add(a.Number, v) {
 		return nil
 	}
-	s.answers = append(s.answers, a.LogEntry(jobfiles.Final, v, now))
+	entry := a.LogEntry(jobfiles.Final, v, now)
+	if s.job.Record.Details {
+		entry.Details = string(details.Pack(nil, v, "", now))
+	}
+	s.answers = append(s.answers, entry)
 	if len(s.answers) >= answerBatch {
 		return s.logAnswers()
 	}

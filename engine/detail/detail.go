@@ -82,7 +82,7 @@ func Read(src []byte, v *engine.Verdict) error {
 		w.Reply.Stage = engine.StageRcpt
 		w.Reply.Code, w.Reply.Enhanced = r.Reply()
 		w.Finding.Meaning, w.Finding.Blame = engine.Meaning(r.Byte()), engine.Blame(r.Byte())
-		w.At = time.UnixMilli(v.VerifiedAt.UnixMilli() + r.varint()).UTC()
+		w.At = time.UnixMilli(v.VerifiedAt.UnixMilli() + r.Varint()).UTC()
 		w.Host = or(r.String(), d.Host)
 		if texts {
 			w.Finding.Rule, w.Message = r.String(), r.String()
@@ -162,7 +162,8 @@ func (r *Reader) uvarint(most uint64) uint64 {
 	return n
 }
 
-func (r *Reader) varint() int64 {
+// Varint reads a signed number.
+func (r *Reader) Varint() int64 {
 	n, k := binary.Varint(r.Src)
 	if r.Bad || k <= 0 || k > 1 && r.Src[k-1] == 0 {
 		r.Bad = true

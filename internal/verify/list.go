@@ -228,12 +228,12 @@ func (l *listJob) findOrAcceptJob(ctx context.Context, n *app.Node) (*store.Job,
 }
 
 // optionNames are the options in newHash.
-const optionNames = "--column, --no-header, --no-smtp, --max-age, --respect-terms"
+const optionNames = "--column, --no-header, --no-smtp, --max-age, --respect-terms, --details"
 
 // newHash begins the hash that names a job: of the options that its verdicts depend on, then of its list.
 func (l *listJob) newHash() hash.Hash {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %t %t %s %t\n", l.Column, l.NoHead, l.NoSMTP, time.Duration(l.MaxAge), l.RespectTerms)
+	fmt.Fprintf(h, "%q %t %t %s %t %t\n", l.Column, l.NoHead, l.NoSMTP, time.Duration(l.MaxAge), l.RespectTerms, l.Details)
 	return h
 }
 
@@ -254,7 +254,7 @@ func (l *listJob) acceptList(ctx context.Context, n *app.Node) (*store.Job, erro
 	hash := l.newHash()
 	job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: io.TeeReader(in, hash), Options: ingest.Options{
 		Reading:  csvfile.Options{Column: l.Column, NoHeader: l.NoHead, AnyColumn: l.ForceColumn},
-		Filename: filepath.Base(l.file), MaxAge: time.Duration(l.MaxAge), NoSMTP: l.NoSMTP, MaxHours: ingest.MaxHours,
+		Filename: filepath.Base(l.file), MaxAge: time.Duration(l.MaxAge), NoSMTP: l.NoSMTP, Details: l.Details, MaxHours: ingest.MaxHours,
 		Parts: func(j *store.Job) []store.Part {
 			j.Name = hex.EncodeToString(hash.Sum(nil))
 			return nil

@@ -196,6 +196,7 @@ func TestProgressIsOfOneListAndItsOptions(t *testing.T) {
 		"--no-smtp":       func(l *listJob) { l.NoSMTP = true },
 		"--max-age":       func(l *listJob) { l.MaxAge = 0 },
 		"--respect-terms": func(l *listJob) { l.RespectTerms = true },
+		"--details":       func(l *listJob) { l.Details = true },
 	} {
 		changed, command := l, *l.Command
 		changed.Command = &command

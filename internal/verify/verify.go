@@ -32,7 +32,7 @@ type Command struct {
 	Output      string        `short:"o" help:"Result file of a list; its ending decides: .csv, .csv.gz, .csv.zst, .jsonl. Default: CSV on standard output." placeholder:"FILE"`
 	Force       bool          `help:"A list: write over a result file that is already there."`
 	JSON        bool          `name:"json" help:"Addresses: one JSON object a line."`
-	Details     bool          `help:"Addresses: the details of each verdict, with --json."`
+	Details     bool          `help:"What each verdict rests on: the details of addresses, with --json; more columns of a list's result."`
 	Timeout     time.Duration `help:"Timeout for each address." default:"30s"`
 	MaxAge      app.Period    `help:"The oldest cached answer that will do, such as 7d or 36h; 0 forces a fresh probe." default:"7d"`
 	NoSMTP      bool          `name:"no-smtp" help:"Connect to no mail server."`
@@ -98,14 +98,14 @@ func (c *Command) Validate() error {
 	if c.Timeout <= 0 {
 		return errors.New("--timeout must be above zero")
 	}
-	if c.Details && !c.JSON {
-		return errors.New("--details are shown as JSON: give --json with it")
-	}
 	return c.Probing.Validate()
 }
 
 // checkAddressTargets refuses typed flags that are for lists, and lists among addresses.
 func (c *Command) checkAddressTargets() error {
+	if c.typed["details"] && !c.JSON {
+		return fmt.Errorf("%w: --details of addresses are shown as JSON; give --json with it", console.ErrUsage)
+	}
 	for _, name := range []string{"output", "force", "column", "force-column", "no-header"} {
 		if c.typed[name] {
 			return fmt.Errorf("%w: --%s is for a list; give one file, or leave it out", console.ErrUsage, name)
@@ -125,10 +125,8 @@ func (c *Command) checkListTarget(file string) error {
 	if err := checkListFile(file); err != nil {
 		return fmt.Errorf("%w: %w; give a CSV file, - for standard input, or addresses", console.ErrUsage, err)
 	}
-	for _, name := range []string{"json", "details"} {
-		if c.typed[name] {
-			return fmt.Errorf("%w: --%s is for addresses; leave it out, and for a list's results as JSON name a file that ends in .jsonl with --output", console.ErrUsage, name)
-		}
+	if c.typed["json"] {
+		return fmt.Errorf("%w: --json is for addresses; leave it out, and for a list's results as JSON name a file that ends in .jsonl with --output", console.ErrUsage)
 	}
 	if c.Output == "" {
 		return nil

@@ -32,7 +32,9 @@ export function operator(step) {
     await region("Throttling actions").getByRole("row", { name: /pause|quarantine|slow/ }).first().waitFor();
     await region("Connection failures").getByRole("row").nth(1).waitFor();
     const findings = region("Self-check findings");
-    for (const node of ["p1", "p2"]) await findings.getByRole("row", { name: new RegExp(`^${node} .*(fail|warn|unknown)`) }).first().waitFor();
+    await findings.getByRole("row", { name: /(fail|warn|unknown) p1, p2 / }).first().waitFor();
+    const checks = await findings.getByRole("row").evaluateAll((rows) => rows.slice(1).map((r) => [...r.cells].slice(0, 2).map((c) => c.textContent).join(" ")));
+    assert.equal(new Set(checks).size, checks.length, `each check has one row: ${checks}`);
     const { cluster } = (await asSession(page, "GET", "/v1/dash/admin/node")).body;
     const counted = cluster.nodes.map((n) => Object.entries(n.counters).filter(([name]) => name.startsWith("probity_prober_outcomes_total{")).length);
     assert.ok(counted.filter(Boolean).length > 1, `more than one node tells what it counts: ${counted}`);

@@ -1,5 +1,7 @@
-const whole = new Intl.NumberFormat("en-US");
-const one = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
+// Numbers and dates are written as the browser's user writes them; words are English.
+const locale = typeof navigator === "undefined" ? "en-GB" : navigator.language;
+const whole = new Intl.NumberFormat(locale);
+const one = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 });
 
 export const number = (n: number) => whole.format(n);
 /** counted is a number of things, in the right number. */
@@ -70,7 +72,7 @@ export function when(iso: string, now = Date.now()): string {
   return dayOf(new Date(t));
 }
 
-const dayOf = (d: Date, more: Intl.DateTimeFormatOptions = {}) => d.toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric", ...more });
+const dayOf = (d: Date, more: Intl.DateTimeFormatOptions = {}) => d.toLocaleDateString(locale, { day: "numeric", month: "short", year: "numeric", ...more });
 
 /** day is a day of the calendar, such as 2026-11-20, as people say it. */
 export const day = (date: string) => dayOf(new Date(`${date}T00:00:00Z`), { timeZone: "UTC" });
@@ -86,4 +88,6 @@ export function ticks(most: number): number[] {
   return Array.from({ length: Math.max(1, Math.ceil(most / step)) + 1 }, (_, i) => i * step);
 }
 
-export const exactly = (iso: string) => new Date(iso).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+/** exactly is a moment to the second, in the browser's time zone, which it names. */
+export const exactly = (iso: string) =>
+  new Date(iso).toLocaleString(locale, { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" });

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Result, Schemas } from "./api/client";
 import { ApiError, errorOf, take } from "./api/client";
-import { bytes, day, duration, share, ticks, when } from "./format";
+import { groupFindings } from "./findings";
+import { bytes, day, duration, exactly, share, ticks, when } from "./format";
 import { browserName } from "./pages/Account";
 import { examples, variableOf } from "./pages/examples";
 import { condition, labelled, meter, together } from "./pages/Cluster";
@@ -41,8 +42,9 @@ describe("format", () => {
     expect(when("2026-03-01T11:00:00Z", now)).toBe("1 h ago");
     expect(when("2026-03-01T12:00:30Z", now)).toBe("in 30 s");
     expect(when("2026-02-01T12:00:00Z", now)).toContain("2026");
-    expect(when("2026-03-08T12:00:00Z", now)).toBe("8 Mar 2026");
-    expect(day("2026-03-01")).toBe("1 Mar 2026");
+    expect(when("2026-03-08T12:00:00Z", now)).toBe("Mar 8, 2026");
+    expect(exactly("2026-03-01T12:00:00Z")).toMatch(/2026.*:00:00.* (UTC|GMT|[A-Z]{3,4})/);
+    expect(day("2026-03-01")).toBe("Mar 1, 2026");
   });
 });
 
@@ -166,6 +168,22 @@ describe("nodes and queues", () => {
     ["google", "google"],
     ["mx1.a.example,mx2.a.example,mx3.a.example", "mx1.a.example and 2 more"],
   ])("the receiver of %j is %s", (route, want) => expect(receiver({ route, provider: "" })).toBe(want));
+});
+
+describe("findings of many nodes", () => {
+  const finding = (check: string, severity: string, subject: string) => ({ check, severity, subject, message: "has no SPF record.", advice: "Publish one." });
+  it("are one row for each check and severity, the worst first", () => {
+    const nodes = [
+      { name: "p1", audit_findings: [finding("SPF", "warn", "one.example"), finding("clock", "fail", "p1")] },
+      { name: "p2", audit_findings: [finding("SPF", "warn", "one.example"), finding("SPF", "warn", "two.example"), finding("SPF", "fail", "three.example")] },
+      { name: "p3" },
+    ];
+    expect(groupFindings(nodes).map((g) => [g.check, g.severity, g.nodes.join(), g.findings.length])).toEqual([
+      ["clock", "fail", "p1", 1],
+      ["SPF", "fail", "p2", 1],
+      ["SPF", "warn", "p1,p2", 2],
+    ]);
+  });
 });
 
 describe("sums", () => {

@@ -5,6 +5,7 @@ import type { Schemas } from "../api/client";
 import { node } from "../api/queries";
 import { bytes, counted, duration, exactly, number } from "../format";
 import { Badge, Loaded, Moment, Name, Note, Page, Panel, Rows, Stat, Stats, type Column } from "../parts";
+import { groupFindings, type Finding, type FindingGroup } from "../findings";
 import { Queues } from "./Queues";
 
 interface Identity {
@@ -37,14 +38,6 @@ export interface ClusterNode {
   audited_at?: string;
   audit_findings?: Finding[];
   counters?: Record<string, number>;
-}
-
-interface Finding {
-  check: string;
-  subject: string;
-  severity: string;
-  message: string;
-  advice: string;
 }
 
 interface ClusterView {
@@ -245,9 +238,28 @@ const doctorColumns: Column<ClusterNode>[] = [
   { title: "Checked", of: (n) => <Moment at={n.audited_at} none="not yet" /> },
 ];
 
-type NodeFinding = Finding & { node: string };
+const groupColumns: Column<FindingGroup>[] = [
+  { title: "Check", kind: "name", of: (g) => <b>{g.check}</b> },
+  { title: "Level", of: (g) => <Badge tone={severities[g.severity] ?? "none"}>{g.severity}</Badge> },
+  { title: "Nodes", kind: "name", of: (g) => <Name text={g.nodes.join(", ")} /> },
+  { title: "Findings", kind: "text", of: (g) => <GroupText group={g} /> },
+];
 
-const nodeFindingColumns: Column<NodeFinding>[] = [{ title: "Node", kind: "name", of: (f) => <b>{f.node}</b> }, ...findingColumns];
+/** GroupText is what a check found: once where all that it found reads alike, else behind a summary. */
+function GroupText({ group: g }: { group: FindingGroup }) {
+  const [first, ...others] = g.findings;
+  if (others.length === 0) return first;
+  return (
+    <details>
+      <summary>{counted(g.findings.length, "finding")}</summary>
+      <ul style={{ margin: 0, paddingLeft: "1.2rem" }}>
+        {g.findings.map((f) => (
+          <li key={f}>{f}</li>
+        ))}
+      </ul>
+    </details>
+  );
+}
 
 /** Findings is what the doctor says: in full of this server, of other nodes what is not well. */
 function Findings({ report, nodes }: { report: Report | null; nodes: ClusterNode[] }) {
@@ -258,14 +270,14 @@ function Findings({ report, nodes }: { report: Report | null; nodes: ClusterNode
       </Panel>
     );
   }
-  const findings = nodes.flatMap((n) => (n.audit_findings ?? []).map((f): NodeFinding => ({ ...f, node: n.name })));
+  const groups = groupFindings(nodes);
   return (
     <Panel title="Self-checks">
       <Text size="sm" c="dimmed" mb="xs">
         Every node checks its identities, names and clock each hour. Passed checks are left out; <span className="mono">probity doctor</span> on a node shows all.
       </Text>
       {nodes.length > 0 && <Rows label="Self-checks by node" columns={doctorColumns} rows={nodes} keyOf={(n) => n.name} narrow="fit" />}
-      {findings.length > 0 && <Rows label="Self-check findings" columns={nodeFindingColumns} rows={findings} keyOf={(_, i) => i} />}
+      {groups.length > 0 && <Rows label="Self-check findings" columns={groupColumns} rows={groups} keyOf={(g) => g.check + g.severity} />}
     </Panel>
   );
 }

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru"
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/api/httpd"
@@ -36,7 +36,7 @@ type Operator struct {
 // dashboardState is the dashboard's state in the server.
 type dashboardState struct {
 	streams        eventStreams
-	providerTables *lru.Cache // from the id of a finished job to its rowsearch.Providers
+	providerTables *lru.Cache[string, rowsearch.Providers] // by the id of a finished job
 	summaries      summaries
 	searcher       *rowsearch.Searcher
 	started        time.Time

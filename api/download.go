@@ -38,7 +38,7 @@ func auditDownload(c *call, j *store.Job, f results.Filter, part httpd.ByteRange
 	}
 	action := store.AuditEvent{At: c.srv.now(), By: by, Action: "download", Target: j.ID, Note: j.Account + " " + with + " " + strings.Join(form, " ")}
 	same := action.Target + " " + action.Note
-	if last, ok := c.srv.auditedDownloads.Get(same); ok && action.At.Sub(last.(time.Time)) < downloadAuditInterval {
+	if last, ok := c.srv.auditedDownloads.Get(same); ok && action.At.Sub(last) < downloadAuditInterval {
 		return nil
 	}
 	if err := c.srv.deps.Store.Audit(action); err != nil {

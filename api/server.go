@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	lru "github.com/hashicorp/golang-lru"
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/api/apidocs"
@@ -57,9 +57,9 @@ type Server struct {
 	widgetPage       httpd.Page
 	reasonsBody      []byte
 	dashboard        dashboardState
-	secure           bool        // clients use TLS, to us or to a proxy
-	auditedDownloads *lru.Cache  // from a download that was recorded (job and note, a string) to when (a time.Time)
-	backupRunning    atomic.Bool // a backup is in progress: one at a time
+	secure           bool                          // clients use TLS, to us or to a proxy
+	auditedDownloads *lru.Cache[string, time.Time] // when a download (job and note) was recorded
+	backupRunning    atomic.Bool                   // a backup is in progress: one at a time
 }
 
 // New makes a server from its dependencies. An error says what is wrong with the configuration.
@@ -77,10 +77,10 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	s.secure = s.overTLS()
 	var err error
-	if s.auditedDownloads, err = lru.New(maxAuditedDownloads); err != nil {
+	if s.auditedDownloads, err = lru.New[string, time.Time](maxAuditedDownloads); err != nil {
 		return nil, err
 	}
-	if s.dashboard.providerTables, err = lru.New(maxProviderTables); err != nil {
+	if s.dashboard.providerTables, err = lru.New[string, rowsearch.Providers](maxProviderTables); err != nil {
 		return nil, err
 	}
 	s.widgetPage, s.reasonsBody = httpd.NewPage(widgetScript, "text/javascript; charset=utf-8"), reasons.JSON()

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/simplelru"
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"probity/store/window"
 )
@@ -69,15 +69,15 @@ func prefixOf(a netip.Addr, bits4, bits6 int) netip.Prefix {
 // Changes and Restore.
 type Guard struct {
 	mu       sync.Mutex
-	windows  *simplelru.LRU // *window.Window of each client and network; guarded by mu, windows included
-	failures *simplelru.LRU // Key to Failures; guarded by mu
-	changed  map[Key]bool   // lock-outs that began or were dropped since the last Changes; guarded by mu
+	windows  *simplelru.LRU[any, *window.Window] // by client and network; guarded by mu, windows included
+	failures *simplelru.LRU[Key, Failures]       // guarded by mu
+	changed  map[Key]bool                        // lock-outs that began or were dropped since the last Changes; guarded by mu
 }
 
 // New returns a Guard that counts failures of at most so many keys.
 func New(maxFailing int) *Guard {
 	g := &Guard{changed: map[Key]bool{}}
-	windows, err := simplelru.NewLRU(maxWindows, nil)
+	windows, err := simplelru.NewLRU[any, *window.Window](maxWindows, nil)
 	failures, err2 := simplelru.NewLRU(maxFailing, g.dropped)
 	if err := errors.Join(err, err2); err != nil {
 		panic("BUG: " + err.Error())
@@ -87,9 +87,9 @@ func New(maxFailing int) *Guard {
 }
 
 // dropped is called with each key that leaves the failures.
-func (g *Guard) dropped(k, f any) {
-	if f.(Failures).LockOut() {
-		g.changed[k.(Key)] = true
+func (g *Guard) dropped(k Key, f Failures) {
+	if f.LockOut() {
+		g.changed[k] = true
 	}
 }
 
@@ -119,7 +119,7 @@ type oneClient struct{ netip.Prefix }
 // window returns the window of a client, or of a network by its prefix. mu is held.
 func (g *Guard) window(of any) *window.Window {
 	if known, ok := g.windows.Get(of); ok {
-		return known.(*window.Window)
+		return known
 	}
 	w := new(window.Window)
 	g.windows.Add(of, w)
@@ -134,8 +134,7 @@ func (g *Guard) Locked(k Key, now time.Time) (until time.Time) {
 }
 
 func (g *Guard) locked(k Key, now time.Time) (until time.Time) {
-	known, _ := g.failures.Get(k)
-	f, _ := known.(Failures)
+	f, _ := g.failures.Get(k)
 	if !f.areOver(now) && now.Before(f.until()) {
 		return f.until()
 	}
@@ -150,8 +149,7 @@ func (g *Guard) Count(k Key, now time.Time) (until time.Time) {
 	if !until.IsZero() {
 		return until
 	}
-	known, _ := g.failures.Get(k)
-	f, _ := known.(Failures)
+	f, _ := g.failures.Get(k)
 	f = f.after(now)
 	g.failures.Add(k, f)
 	if f.LockOut() {
@@ -182,7 +180,7 @@ func (g *Guard) forget(match func(Key, Failures) bool) (n int) {
 	defer g.mu.Unlock()
 	for _, k := range g.failures.Keys() {
 		f, _ := g.failures.Peek(k)
-		if match(k.(Key), f.(Failures)) {
+		if match(k, f) {
 			g.failures.Remove(k)
 			n++
 		}
@@ -196,8 +194,7 @@ func (g *Guard) Changes(visit func(Key, Failures) error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for k := range g.changed {
-		known, _ := g.failures.Peek(k)
-		f, _ := known.(Failures)
+		f, _ := g.failures.Peek(k)
 		if err := visit(k, f); err != nil {
 			return err
 		}

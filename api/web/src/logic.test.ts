@@ -8,7 +8,7 @@ import { examples, variableOf } from "./pages/examples";
 import { condition, labelled, meter, together } from "./pages/Cluster";
 import { noted } from "./pages/Audit";
 import { told } from "./pages/Suppressions";
-import { receiver } from "./pages/Queues";
+import { choose, receiver } from "./pages/Queues";
 import { settled } from "./pages/Usage";
 import { lasting, sum } from "./pages/Overview";
 import { form } from "./upload/uploads";
@@ -168,6 +168,16 @@ describe("nodes and queues", () => {
     ["google", "google"],
     ["mx1.a.example,mx2.a.example,mx3.a.example", "mx1.a.example and 2 more"],
   ])("the receiver of %j is %s", (route, want) => expect(receiver({ route, provider: "" })).toBe(want));
+});
+
+describe("queues that are held back", () => {
+  it("begin with the one that holds the most rows", () => {
+    const queue = (state: "busy" | "idle" | "spent" | "paused", queued: number) => ({ state, queued });
+    const list = [queue("paused", 0), queue("busy", 90), queue("spent", 3219), queue("idle", 0), queue("paused", 12)];
+    expect(choose(list, "held").map((q) => q.queued)).toEqual([3219, 12, 0]);
+    expect(choose(list, "busy")).toHaveLength(1);
+    expect(choose(list, "all")).toHaveLength(5);
+  });
 });
 
 describe("findings of many nodes", () => {

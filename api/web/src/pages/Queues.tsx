@@ -125,7 +125,14 @@ function Quarantines({ list }: { list: Queue[] }) {
 
 const shownAtFirst = 15;
 type Which = "held" | "busy" | "all";
-const held = (l: Queue) => l.state !== "busy" && l.state !== "idle";
+const held = (l: Pick<Queue, "state">) => l.state !== "busy" && l.state !== "idle";
+
+/** choose picks the queues to show; of those that are held back, the one that holds the most rows is the first. */
+export function choose<Q extends Pick<Queue, "state" | "queued">>(list: readonly Q[], which: Which): Q[] {
+  if (which === "all") return [...list];
+  if (which === "busy") return list.filter((l) => l.state === "busy");
+  return list.filter((l) => held(l)).sort((a, b) => b.queued - a.queued);
+}
 
 function Budgets({ query }: { query: ReturnType<typeof useQuery<{ lanes: Queue[]; mute: string[] }>> }) {
   const [which, setWhich] = useState<Which>("all");
@@ -149,7 +156,7 @@ function Budgets({ query }: { query: ReturnType<typeof useQuery<{ lanes: Queue[]
     >
       <Loaded query={query} what="the queues">
         {({ lanes: list, mute }) => {
-          const chosen = list.filter((l) => which === "all" || (which === "held" ? held(l) : l.state === "busy"));
+          const chosen = choose(list, which);
           const shown = all ? chosen : chosen.slice(0, shownAtFirst);
           return (
             <Stack gap="sm">
@@ -176,6 +183,7 @@ const columns: Column<Queue>[] = [
   { title: "Receiver", kind: "name", of: (l) => <Receiver queue={l} /> },
   { title: "From", of: (l) => <span title={`node ${l.node}`}>{l.egress}</span> },
   { title: "State", of: (l) => <span title={meanings[l.state]}><Badge tone={tones[l.state]}>{l.state}</Badge></span> },
+  { title: "Opens", of: (l) => held(l) && <Moment at={l.until} none="not known" /> },
   { title: "Waiting", kind: "number", of: (l) => number(l.queued) },
   { title: "Connections", of: (l) => <Used use={l.connections} /> },
   { title: "Recipients/min", of: (l) => <Used use={l.recipients_per_minute} /> },

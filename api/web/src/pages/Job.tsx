@@ -325,7 +325,10 @@ const providerColumns: Column<OfProvider>[] = [
 /** providerName says also what is no provider by name. */
 const providerName = (name: string) => (name === "" ? "No mail server found" : name === "other" ? "Other mail hosts" : name);
 
+const shownAtFirst = 25;
+
 function ByProvider({ job: j }: { job: Job }) {
+  const [all, setAll] = useState(false);
   const query = useQuery(jobProviders(j.job_id));
   return (
     <Panel title="Providers">
@@ -336,7 +339,8 @@ function ByProvider({ job: j }: { job: Job }) {
             .sort((a, b) => b.total - a.total);
           return (
             <>
-              <Rows label="Rows by provider" columns={providerColumns} rows={rows.slice(0, 25)} keyOf={(p) => p.name} narrow="fit" />
+              <Rows label="Rows by provider" columns={providerColumns} rows={all ? rows : rows.slice(0, shownAtFirst)} keyOf={(p) => p.name} narrow="fit" />
+              {!all && rows.length > shownAtFirst && <More onClick={() => setAll(true)}>Show all {number(rows.length)} providers</More>}
               {!complete && (
                 <Text size="sm" c="dimmed" mt="xs">
                   The list is long: only the rows that could be counted in a few seconds are shown. The download has all of them.

@@ -15,6 +15,7 @@
 # make web     the dashboard anew, into the tree from where the next build embeds it; needs Node. make build does it when
 #              its sources changed; without Node the program is built all the same, and says how to get the page
 # make charts    renders deploy/helm anew; make deploycheck: Helm's linter, Kubernetes' types, Prometheus' parsers over deploy
+# make receivers  callbacks to the HTTP servers of Python, PHP and Go, Flask under gunicorn, and Express, which must be installed
 # make mta     verdicts on the mailboxes of real mail servers, each in a system and a network namespace of its own; as root, with
 #              debootstrap; the servers are kept in MTA_CACHE
 # make hostile  verdicts on mailboxes of a hundred domains whose replies mislead, in lists and single calls, in virtual time
@@ -58,7 +59,7 @@ PAGE := api/web/dist/.built
 # The parts of make test, in the order in which they begin.
 PARTS := test-web test-race test-calm test-rest test-fuzz
 
-.PHONY: demo history fair fleet kills serve-kills versions makespan tenants hostile test test-race test-calm test-rest test-fuzz race check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck nightly root mta house
+.PHONY: demo history fair fleet kills serve-kills versions makespan tenants hostile test test-race test-calm test-rest test-fuzz race check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck nightly root mta receivers house
 
 build: $(PAGE)
 	$(GO) build -o bin/probity ./cmd/probity
@@ -123,7 +124,7 @@ race:
 
 # Goes on after a target that failed, and fails at the end.
 nightly:
-	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history bench torture serve-kills rehearse mta fleet kills
+	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history bench torture serve-kills rehearse mta receivers fleet kills
 
 versions: root
 	PROBITY_VERSIONS=1 $(GO) test -v -count=1 -timeout 30m -run '^TestVersions' ./tests/process
@@ -195,6 +196,11 @@ rehearse: root build
 	sh deploy/rehearse.sh "$(CURDIR)/bin/probity"
 
 # The first run takes some ten minutes: Debian's packages are fetched, and maddy is compiled.
+# Callbacks to HTTP servers as people run them.
+receivers:
+	@command -v gunicorn node php >/dev/null || { echo "receivers: install them; on Debian: apt-get install gunicorn python3-flask nodejs node-express php-cli" >&2; exit 1; }
+	PROBITY_RECEIVERS=1 $(GO) test -v -count=1 -timeout 10m ./tests/receivers
+
 mta: root
 	sh tests/mta/chroots.sh "$(MTA_CACHE)"
 	$(GO) -C tools/mta build -o "$(MTA_CACHE)/bin/maddy" github.com/foxcpp/maddy/cmd/maddy

@@ -146,10 +146,11 @@ var importRules = map[string][]string{
 	"engine/tomlfile": {},
 	"tests/harness": {"bench/sim/...", "coordinator", "engine", "engine/dns", "engine/lists", "engine/smtp",
 		"internal/app", "internal/memnet", "prober", "prober/source", "store", "store/cache"},
-	"tests/fleet":   {"..."},
-	"tests/hostile": {"..."},
-	"tests/node":    {"..."},
-	"tests/process": {"..."},
+	"tests/fleet":     {"..."},
+	"tests/hostile":   {"..."},
+	"tests/node":      {"..."},
+	"tests/process":   {"..."},
+	"tests/receivers": {"tests/harness"},
 }
 
 // testImports lists what test files of any package may import beyond the rules: the simulated internet, the network

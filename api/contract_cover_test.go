@@ -101,9 +101,14 @@ func (c *coverage) pages() {
 // outOfScope uses keys outside their scopes.
 func (c *coverage) outOfScope() {
 	none := c.w.newKey(c.w.admin.ID, store.NewKey{Scopes: store.ScopeAdmin})
+	verifyOnly := c.w.newKey(c.w.admin.ID, store.NewKey{Scopes: store.ScopeVerify})
 	for _, r := range c.w.server.routeTable {
 		if r.access == keyOrSession || r.access == keyOrSignature {
-			c.expect(403, c.w.do(request{method: r.Method, path: strings.Replace(r.Path, "{job_id}", "x", 1), key: none}))
+			key := none
+			if r.scopes&store.ScopeAdmin != 0 {
+				key = verifyOnly
+			}
+			c.expect(403, c.w.do(request{method: r.Method, path: strings.Replace(r.Path, "{job_id}", "x", 1), key: key}))
 		}
 	}
 }
@@ -197,6 +202,7 @@ func (c *coverage) jobs() {
 	c.expect(422, w.get(path+"?wait=x", c.key))
 	c.expect(200, w.get(path+"/plan?sources=3&refused=50", c.key))
 	c.expect(422, w.get(path+"/plan?sources=0", c.key))
+	c.expect(200, w.get(path+"/why", c.key))
 	c.expect(409, w.get(path+"/results", c.key))
 	c.expect(409, c.post(path+"/callback", c.key))
 	c.expect(409, w.do(request{method: "DELETE", path: path, key: c.key}))
@@ -299,7 +305,7 @@ func (c *coverage) public() {
 func (c *coverage) keyed(job string) (list []request) {
 	for _, what := range []string{"POST /v1/verify/single", "POST /v1/verify/batch", "POST /v1/verify/bulk", "GET /v1/verify/bulk", "GET /v1/domains/shop.test", "GET /v1/credits",
 		"GET /v1/callback-secret", "POST /v1/callback-secret", "DELETE /v1/callback-secret", "GET " + job, "DELETE " + job,
-		"POST " + job + "/start", "POST " + job + "/recheck", "POST " + job + "/pause", "POST " + job + "/resume", "POST " + job + "/cancel", "GET " + job + "/plan", "GET " + job + "/results", "GET " + job + "/callback", "POST " + job + "/callback"} {
+		"POST " + job + "/start", "POST " + job + "/recheck", "POST " + job + "/pause", "POST " + job + "/resume", "POST " + job + "/cancel", "GET " + job + "/plan", "GET " + job + "/why", "GET " + job + "/results", "GET " + job + "/callback", "POST " + job + "/callback"} {
 		method, path, _ := strings.Cut(what, " ")
 		list = append(list, request{method: method, path: path})
 	}

@@ -58,6 +58,7 @@ func (s *Server) routes() []*route {
 		s.newRoute("POST /v1/verify/bulk/{job_id}/cancel", cancelJob, keyOrSession, store.ScopeJobs),
 		s.newRoute("POST /v1/verify/bulk/{job_id}/recheck", recheckJob, keyOrSession, store.ScopeJobs, bulkLimit),
 		s.newRoute("GET /v1/verify/bulk/{job_id}/plan", getPlan, keyOrSession, store.ScopeJobs),
+		s.newRoute("GET /v1/verify/bulk/{job_id}/why", explainJob, keyOrSession, store.ScopeJobs|store.ScopeAdmin),
 		s.newRoute("GET /v1/verify/bulk/{job_id}/results", getResults, keyOrSignature, store.ScopeJobs),
 		s.newRoute("GET /v1/verify/bulk/{job_id}/callback", getCallback, keyOrSession, store.ScopeJobs),
 		s.newRoute("POST /v1/verify/bulk/{job_id}/callback", resendCallback, keyOrSession, store.ScopeJobs),

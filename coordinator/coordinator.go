@@ -74,6 +74,7 @@ const (
 	maxRunning  = 64 // jobs that are split, sent and collected at one time
 	maxErasures = 1  // addresses erased at one time
 	maxPlans    = 1  // plans made at one time
+	maxWhys     = 2  // explanations made at one time
 	maxWorkers  = 16 // goroutines of one pipeline: one for each processor, at most this many
 )
 
@@ -87,7 +88,7 @@ type Coordinator struct {
 	encoder *zstd.Encoder
 	workers int
 
-	runningSlots, eraseSlots, planSlots chan struct{} // counting semaphores
+	runningSlots, eraseSlots, planSlots, whySlots chan struct{} // counting semaphores
 
 	receiver   *ingest.Receiver
 	planner    plan.Planner
@@ -128,7 +129,7 @@ func New(cfg Config) *Coordinator {
 	}
 	c := &Coordinator{
 		cfg: cfg, log: cfg.Log, encoder: encoder, workers: workers,
-		runningSlots: sem(maxRunning), eraseSlots: sem(maxErasures), planSlots: sem(maxPlans),
+		runningSlots: sem(maxRunning), eraseSlots: sem(maxErasures), planSlots: sem(maxPlans), whySlots: sem(maxWhys),
 		singleLoad: cfg.SingleLoad, runners: map[string]*jobRunner{}, stateWatchers: map[string]chan struct{}{},
 	}
 	var sources func() int // nil: unknown

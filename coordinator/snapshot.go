@@ -48,6 +48,7 @@ func (c *Coordinator) Snapshot(id string) (Snapshot, error) {
 			s.Processed = j.Rows
 		}
 		s.Forecast = job.chunks.Forecast(now)
+		s.Waiting = job.receivers.name(job, s.Waiting, now)
 		return s, nil
 	}
 	// The job is paused, or its result is being written: it shows the last counts.

@@ -29,6 +29,7 @@ type cli struct {
 	Serve       serveCmd       `cmd:"" help:"API, coordinator and one prober in one process."`
 	Coordinator coordinatorCmd `cmd:"" help:"API and coordinator, for probers on other machines."`
 	Prober      proberCmd      `cmd:"" help:"A prober alone, for a coordinator on another machine."`
+	Job         jobCmd         `cmd:"" help:"Start, recheck and explain jobs of a running server."`
 	Cluster     clusterCmd     `cmd:"" help:"The nodes of a running cluster."`
 	Health      healthCmd      `cmd:"" help:"Check the health of a running server or prober; exit status 0 when healthy."`
 	Certs       certs.Command  `cmd:"" help:"Certificates and gossip keys of a cluster."`

@@ -27,6 +27,7 @@ type dispatchedChunk struct {
 	done       []bool   // by index: the row has a result
 
 	held       wire.Held // as the prober last reported; guarded by the scheduler's mutex
+	open       int       // rows without a result, as the scheduler knows; guarded by its mutex
 	unfinished []unfinishedRow
 	answered   int
 	released   bool           // the scheduler no longer counts it

@@ -31,6 +31,7 @@ type Job struct {
 
 	// The scheduler's mutex guards these.
 	queues   map[string]*classQueue
+	sent     map[*dispatchedChunk]bool // in flight
 	eligible []*classQueue
 	picks    int // counts the picks from eligible
 	rates    map[string]*classRate
@@ -46,7 +47,9 @@ type Job struct {
 
 // NewJob makes a job without chunks. None is sent before Start.
 func (s *Scheduler) NewJob(cfg JobConfig) *Job {
-	return &Job{scheduler: s, cfg: cfg, queues: map[string]*classQueue{}, rates: map[string]*classRate{}, finished: make(chan struct{})}
+	return &Job{
+		scheduler: s, cfg: cfg, queues: map[string]*classQueue{}, sent: map[*dispatchedChunk]bool{}, rates: map[string]*classRate{}, finished: make(chan struct{}),
+	}
 }
 
 // Start lets the scheduler send chunks of the job. They come back early when ctx ends.

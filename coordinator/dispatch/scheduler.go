@@ -166,7 +166,9 @@ func (s *Scheduler) pick(now time.Time) (*dispatchedChunk, time.Duration) {
 			s.dispatchedRows += int(c.Rows)
 			s.dispatchedChunks++
 			job.dispatched.Add(1)
-			return &dispatchedChunk{job: job, queue: q, chunk: c, interval: s.inFlight.add(int(c.Rows), now)}, 0
+			dc := &dispatchedChunk{job: job, queue: q, chunk: c, interval: s.inFlight.add(int(c.Rows), now), open: int(c.Rows)}
+			job.sent[dc] = true
+			return dc, 0
 		}
 		job.wantsMore.Store(true)
 		if len(job.delayed) > 0 {
@@ -185,6 +187,7 @@ func (s *Scheduler) answered(dc *dispatchedChunk, n int, held wire.Held) {
 	s.mu.Lock()
 	s.inFlight.answered(dc.interval, n)
 	q.unanswered -= n
+	dc.open -= n
 	q.held.Rows += held.Rows - dc.held.Rows
 	if held.Rows > 0 {
 		q.held.Until = held.Until
@@ -211,6 +214,7 @@ func (s *Scheduler) chunkReturned(dc *dispatchedChunk) {
 		left = int(dc.chunk.Rows)
 	}
 	s.mu.Lock()
+	delete(job.sent, dc)
 	job.rateOf(q.class, time.Now()).answered += dc.answered
 	s.dispatchedRows -= int(dc.chunk.Rows)
 	s.inFlight.answered(dc.interval, left)

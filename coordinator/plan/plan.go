@@ -70,6 +70,12 @@ func (t *Tally) slowest(sources int) (most time.Duration) {
 	return most
 }
 
+// LeastTime is the least time in which so many sources can do a load at a provider's route, if no budget is used yet.
+func LeastTime(p *engine.Provider, due Load, sources int) time.Duration {
+	r := receiver{provider: p, total: due}
+	return r.minTime(sources).span
+}
+
 // binding is the limit that takes the longest time, and that time.
 type binding struct {
 	span   time.Duration

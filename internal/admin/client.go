@@ -30,15 +30,34 @@ type client struct {
 // maxResponse bounds the JSON of one answer.
 const maxResponse = 256 << 20
 
-// NewRemote makes the client of a running server, with the key of the environment.
+// NewRemote makes the client of a running server, with the admin's key of the environment.
 func NewRemote(con *console.IO, server string) (*apiclient.Client, error) {
+	return newRemote(con, server, KeyEnv, "a live key of an admin with the scope admin")
+}
+
+// CustomerKeyEnv names the environment variable with the key of an account, for commands about its jobs.
+const CustomerKeyEnv = "PROBITY_KEY"
+
+// NewCustomer makes the client of a running server for commands about jobs, with the account's key of the environment, else the admin's.
+func NewCustomer(con *console.IO, server string) (*apiclient.Client, error) {
+	if os.Getenv(CustomerKeyEnv) == "" && os.Getenv(KeyEnv) != "" {
+		return NewRemote(con, server)
+	}
+	c, err := newRemote(con, server, CustomerKeyEnv, "a key of the account with the scope jobs")
+	if err == nil {
+		c.KeyEnv = "" // the server's words fit better than those about an admin's key
+	}
+	return c, err
+}
+
+func newRemote(con *console.IO, server, env, what string) (*apiclient.Client, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("%w: --server %q; write a URL such as https://probity.example.com", console.ErrUsage, server)
 	}
-	key := os.Getenv(KeyEnv)
+	key := os.Getenv(env)
 	if key == "" {
-		return nil, fmt.Errorf("%w: set %s to a live key of an admin with the scope admin", console.ErrUsage, KeyEnv)
+		return nil, fmt.Errorf("%w: set %s to %s", console.ErrUsage, env, what)
 	}
 	host, err := netip.ParseAddr(u.Hostname())
 	if loopback := u.Hostname() == "localhost" || err == nil && host.IsLoopback(); u.Scheme == "http" && !loopback {
@@ -50,7 +69,7 @@ func NewRemote(con *console.IO, server string) (*apiclient.Client, error) {
 			return fmt.Errorf("the server sends us on to %s: name that as --server", req.URL.Host)
 		},
 	}
-	return &apiclient.Client{Base: strings.TrimSuffix(server, "/"), Key: key, HTTP: web, Advice: "name the server's public URL as --server", KeyEnv: KeyEnv}, nil
+	return &apiclient.Client{Base: strings.TrimSuffix(server, "/"), Key: key, HTTP: web, Advice: "name the server's public URL as --server", KeyEnv: env}, nil
 }
 
 // call sends what to an admin path and decodes the answer into v; both may be nil.

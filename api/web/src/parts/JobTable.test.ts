@@ -18,7 +18,7 @@ describe("jobs in words", () => {
     const slow_routes = [{ provider: "Yahoo", waiting: 1200, eta_seconds: null }, { provider: "QQ Mail", waiting: 3, eta_seconds: null }];
     expect(slow(job({ slow_routes }))).toBe("1,200 rows wait for Yahoo and 1 more");
     expect(slow(job({ slow_routes, status: "completed" }))).toBe("");
-    expect(slow(job({ slow_routes: [{ provider: "tail", waiting: 1, eta_seconds: 5 }] }))).toBe("1 row waits for other mail servers");
+    expect(slow(job({ slow_routes: [{ provider: "dns", waiting: 1, eta_seconds: null }] }))).toBe("1 row waits for DNS");
   });
 
   it("has a title", () => {

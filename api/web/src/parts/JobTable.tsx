@@ -42,7 +42,7 @@ export function pace(j: Job): string {
 export const usePace = (j: Job) => (useReached() || !isBusy(j) ? pace(j) : "Unknown while the server does not answer");
 
 /** receiver names whom rows wait for. */
-export const receiver = (provider: string) => ({ tail: "other mail servers", dns: "DNS" })[provider] ?? provider;
+export const receiver = (provider: string) => (provider === "dns" ? "DNS" : provider);
 
 /** slow says whom a job waits for. */
 export function slow(j: Job): string {

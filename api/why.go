@@ -1,0 +1,33 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"probity/api/httpd"
+	"probity/api/record"
+	"probity/store"
+)
+
+// whyTimeout bounds an explanation: nodes are asked for their ready queues.
+const whyTimeout = 10 * time.Second
+
+// explainJob serves what the open rows of a job wait for, to its owner and to admins.
+func explainJob(c *call) error {
+	var err error
+	if asAdmin := c.identity.User.Role == store.Admin && !c.identity.Test && (c.session != nil || c.identity.MayUse(store.ScopeAdmin)); asAdmin {
+		_, err = c.srv.deps.Coordinator.Job(c.Param)
+	} else {
+		_, err = job(c)
+	}
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.srv.http.DrainContext(), whyTimeout)
+	defer cancel()
+	w, err := c.srv.deps.Coordinator.Why(ctx, c.Param)
+	if err != nil {
+		return err
+	}
+	return c.SendJSON(httpd.StatusOK, record.NewWhy(c.Param, &w))
+}

@@ -1,0 +1,94 @@
+package coordinator
+
+import (
+	"context"
+	"time"
+
+	"probity/coordinator/fleet"
+	"probity/coordinator/plan"
+	"probity/coordinator/progress"
+	"probity/coordinator/why"
+	"probity/engine"
+	"probity/internal/pipeline"
+	"probity/prober/wire"
+	"probity/store"
+)
+
+// Why says what the open rows of a job wait for.
+type Why struct {
+	State     store.JobState
+	At        time.Time
+	Open      int64          // addresses without a verdict
+	Receivers []why.Receiver // only while it runs
+	Unreached []string       // nodes that did not answer: what they hold back is not told
+}
+
+// Why explains what the open rows of a job wait for. It asks the nodes for their ready queues.
+func (c *Coordinator) Why(ctx context.Context, id string) (w Why, err error) {
+	if err := pipeline.Acquire(ctx, c.whySlots); err != nil {
+		return w, err
+	}
+	defer func() { <-c.whySlots }()
+	snap, err := c.Snapshot(id)
+	if err != nil {
+		return w, err
+	}
+	w = Why{State: snap.State, At: time.Now()}
+	if !snap.State.Finished() {
+		w.Open = snap.Unique - snap.Answered
+	}
+	job := jobAtWork(c, id)
+	if job == nil {
+		return w, nil
+	}
+	var queues []fleet.ReadyQueueReport
+	switch p := c.cfg.Prober.(type) {
+	case fleet.Views:
+		queues, w.Unreached = p.ReadyQueues(ctx)
+	case wire.Views:
+		queues, _ = fleet.LocalViews{Views: p}.ReadyQueues(ctx)
+	}
+	w.At = time.Now()
+	counts := job.progress.Counts()
+	waits, err := job.chunks.Waits(w.At, refusedShare(&counts))
+	if err != nil {
+		if jobAtWork(c, id) != job {
+			return w, nil // its work has ended, and its scratch file is gone
+		}
+		return w, err
+	}
+	f := why.Facts{
+		Waits: waits, Queues: queues, Unresolved: job.progress.Unresolved.Load(), Table: c.table.Load(), Sources: 1, Now: w.At,
+	}
+	if fleet, ok := c.cfg.Prober.(sourceCounter); ok {
+		f.Sources = fleet.Sources()
+	}
+	if a, ok := c.cfg.Prober.(interface{ Awaited() time.Time }); ok {
+		f.Awaited = a.Awaited()
+	}
+	w.Receivers = why.Explain(&f)
+	return w, nil
+}
+
+// jobAtWork returns a job that is being worked on, or nil.
+func jobAtWork(c *Coordinator, id string) *runningJob {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.runners[id]; r != nil {
+		return r.running
+	}
+	return nil
+}
+
+// leastCounted is how many answers of mail servers a share of refusals needs.
+const leastCounted = 30
+
+// refusedShare returns the share of refused addresses among those that mail servers answered so far, or that which plans assume.
+func refusedShare(t *progress.Counts) float64 {
+	refused := t[engine.ReasonMailboxNotFound] + t[engine.ReasonMailboxDisabled]
+	accepted := t[engine.ReasonNone] + t[engine.ReasonCatchAll] + t[engine.ReasonAcceptedUnconfirmed] + t[engine.ReasonRoleAccount]
+	if refused+accepted < leastCounted {
+		return plan.DefaultRefused
+	}
+	return float64(refused) / float64(refused+accepted)
+}

@@ -1,0 +1,104 @@
+package why
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"probity/coordinator/dispatch"
+	"probity/coordinator/fleet"
+	"probity/engine"
+	"probity/prober/wire"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func in(d time.Duration) time.Time { return now.Add(d) }
+
+// queue is a ready queue of a node.
+func queue(route, source, state string, until time.Duration) fleet.ReadyQueueReport {
+	q := fleet.ReadyQueueReport{Node: "n1", ReadyQueue: wire.ReadyQueue{Route: route, Egress: source, State: state}}
+	if until > 0 {
+		q.Until = in(until)
+	}
+	return q
+}
+
+func routeOf(hosts ...string) *engine.Route {
+	var records []engine.MX
+	for i, h := range hosts {
+		records = append(records, engine.MX{Preference: uint16(i), Host: h})
+	}
+	r := engine.DefaultTable().NewRoute(records)
+	return &r
+}
+
+func TestReceiversHaveNamesAndTheirRowsCountOnce(t *testing.T) {
+	small, google := routeOf("mx2.small.example", "mx1.small.example"), routeOf("aspmx.l.google.com")
+	got := Explain(&Facts{Table: engine.DefaultTable(), Sources: 1, Now: now, Unresolved: 3, Waits: []dispatch.Wait{
+		{Class: "tail", Route: small, Kind: dispatch.WaitAnswer, Rows: 5, AtProber: true},
+		{Class: "tail", Route: small, Kind: dispatch.WaitRetry, Rows: 2, At: in(time.Hour), Source: "s1"},
+		{Class: google.Key, Kind: dispatch.WaitTurn, Rows: 100},
+		{Class: "mx1.big.example,mx2.big.example", Kind: dispatch.WaitBudget, Rows: 40, At: in(20 * time.Minute)},
+		{Class: "tail", Kind: dispatch.WaitTurn, Rows: 7},
+	}})
+	rows := map[string]int64{}
+	for _, r := range got {
+		rows[r.Name] = r.Rows
+		var waiting int64
+		for _, w := range r.Waits {
+			waiting += w.Rows
+		}
+		require.Equal(t, r.Rows, r.Asking+r.Queued+waiting, r.Name)
+	}
+	require.Equal(t, map[string]int64{"mx2.small.example": 7, google.Provider.Name: 100, "mx1.big.example": 40, NameOthers: 7, NameDNS: 3}, rows)
+}
+
+func TestWaitsSayWhatHoldsThem(t *testing.T) {
+	route := routeOf("mx.shop.example")
+	spent := queue(route.Key, "s1", "spent", 30*time.Minute)
+	spent.Refusals = wire.Usage{Used: 20, Limit: 20}
+	partly := queue(route.Key, "s1", "busy", 0)
+	partly.Refusals = wire.Usage{Used: 16, Limit: 20}
+	refused := queue(route.Key, "s1", "quarantined", 5*time.Hour)
+	refused.Reply, refused.Rule = "554 blocked", "generic/blocked"
+	held := dispatch.Wait{Class: "tail", Route: route, Kind: dispatch.WaitBudget, Rows: 9, At: in(time.Minute)}
+	for name, c := range map[string]struct {
+		wait   dispatch.Wait
+		queues []fleet.ReadyQueueReport
+		away   time.Time
+		want   Wait
+	}{
+		"a budget that is used up": {held, []fleet.ReadyQueueReport{spent}, time.Time{},
+			Wait{For: ForBudget, Rows: 9, Opens: in(30 * time.Minute), Last: in(30 * time.Minute), Limit: "refusals_per_hour", Source: "s1", Node: "n1"}},
+		"a budget of which the rest is kept": {held, []fleet.ReadyQueueReport{partly}, time.Time{},
+			Wait{For: ForBudget, Rows: 9, Opens: in(time.Minute), Last: in(time.Minute), Limit: "refusals_per_hour", Source: "s1", Node: "n1"}},
+		"a quarantine": {held, []fleet.ReadyQueueReport{refused}, time.Time{},
+			Wait{For: ForQuarantine, Rows: 9, Opens: in(5 * time.Hour), Last: in(5 * time.Hour), Source: "s1", Node: "n1", Reply: "554 blocked", Rule: "generic/blocked"}},
+		"a node that is away": {held, nil, in(10 * time.Minute), Wait{For: ForNode, Rows: 9, Opens: in(10 * time.Minute), Last: in(10 * time.Minute)}},
+		"another queue": {held, []fleet.ReadyQueueReport{queue("mx.other.example", "s1", "spent", time.Hour)}, time.Time{},
+			Wait{For: ForBudget, Rows: 9, Opens: in(time.Minute), Last: in(time.Minute)}},
+		"rows at the node": {dispatch.Wait{Class: "tail", Route: route, Kind: dispatch.WaitAnswer, Rows: 9, AtProber: true},
+			[]fleet.ReadyQueueReport{queue(route.Key, "s1", "paused", 2*time.Minute)}, time.Time{},
+			Wait{For: ForPause, Rows: 9, Opens: in(2 * time.Minute), Last: in(2 * time.Minute), Source: "s1", Node: "n1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Explain(&Facts{Table: engine.DefaultTable(), Sources: 1, Now: now, Waits: []dispatch.Wait{c.wait}, Queues: c.queues, Awaited: c.away})
+			require.Len(t, got, 1)
+			require.Equal(t, []Wait{c.want}, got[0].Waits)
+			require.Equal(t, c.want.Opens, got[0].Opens)
+			require.False(t, got[0].DoneBy.Before(got[0].Opens))
+		})
+	}
+}
+
+// A retry that is due before a budget allows more waits for both.
+func TestRetryWaitsForTheBudgetToo(t *testing.T) {
+	route := routeOf("mx.shop.example")
+	got := Explain(&Facts{Table: engine.DefaultTable(), Sources: 1, Now: now, Waits: []dispatch.Wait{
+		{Class: "tail", Route: route, Kind: dispatch.WaitRetry, Rows: 1, At: in(time.Minute), Source: "s1"},
+		{Class: "tail", Route: route, Kind: dispatch.WaitBudget, Rows: 50, At: in(40 * time.Minute)},
+	}})
+	require.Equal(t, in(40*time.Minute), got[0].Opens)
+}

@@ -29,7 +29,7 @@ const (
 
 // ownLimits are the lines of packages, and the methods of types, that have limits of their own. The types are what others see of a
 // coordinator, a node, and the queue that one lock guards.
-var ownLimits = map[string]int{"store": 5500, "engine": 4500, "api": 4700, "bench": 3600,
+var ownLimits = map[string]int{"store": 4600, "engine": 4500, "api": 4700, "bench": 3600,
 	"coordinator.Coordinator": 45, "prober.Prober": 45, "prober/readyqueue.Queue": 45}
 
 // antiqueWords are words that plain English does without.
@@ -40,9 +40,7 @@ var numberedLine = regexp.MustCompile(`(?m)^//\s+\d+\. `)
 
 // overLimit lists what exceeds its limit: lines and invariants of packages, methods of types, and antique words of packages, whose limit
 // is 0. A figure must not rise; if it falls, its row must be lowered.
-var overLimit = map[string]int{
-	"bench: antique words": 1,
-}
+var overLimit = map[string]int{}
 
 // packageSize is the size of a package.
 type packageSize struct {

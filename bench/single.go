@@ -181,7 +181,7 @@ var withJobRates = []struct {
 	perSecond int     // requests
 	name      string  // of its metrics
 	p99       float64 // at most, in ms; 0: not promised
-}{{50, "with_job_50", 100}, {500, "with_job_500", 100}, {5000, "beside", 0}}
+}{{50, "with_job_50", 100}, {500, "with_job_500", 100}, {5000, "with_job_5000", 0}}
 
 // measureWithJob sends cached addresses at fixed rates, one after another, while a job runs.
 func measureWithJob(ctx context.Context, t *Trial, s *service, l load, bodies [][]byte, list string) error {

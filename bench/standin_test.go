@@ -266,7 +266,7 @@ func TestSingleRunsAgainstTheStandIn(t *testing.T) {
 	o.Load = 300 * time.Millisecond
 	rep := Run(t.Context(), selected[0], o)
 	require.Empty(t, rep.Error)
-	for _, name := range []string{"fresh", "cached", "floor", "with_job_50", "with_job_500", "beside"} {
+	for _, name := range []string{"fresh", "cached", "floor", "with_job_50", "with_job_500", "with_job_5000"} {
 		require.Positive(t, rep.Metrics[name+"_per_second"].Value, name)
 		require.Zero(t, rep.Metrics[name+"_errors"].Value, name)
 	}

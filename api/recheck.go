@@ -25,7 +25,8 @@ func recheckJob(c *call) error {
 		return err
 	}
 	if len(statuses)+len(names) == 0 {
-		return httpd.Refuse(httpd.Unacceptable, "status and reason are missing: name the rows, such as {\"status\":[\"UNKNOWN\"]}.")
+		return httpd.Refuse(httpd.Unacceptable,
+			"status and reason are missing: name the rows, such as {\"status\":[\"UNKNOWN\"]}.")
 	}
 	selected, err := reasons.Select(statuses, names)
 	if err != nil {
@@ -50,14 +51,17 @@ func recheckJob(c *call) error {
 	case j.State == store.JobExpired:
 		return coordinator.ErrExpired
 	case !j.State.Finished() || j.State == store.JobFailed:
-		return httpd.Refuse(httpd.Conflict, "The job is %s: only rows of a completed or cancelled job can be rechecked; look at its status first.", j.State)
+		return httpd.Refuse(httpd.Conflict,
+			"The job is %s: only rows of a completed or cancelled job can be rechecked; look at its status first.", j.State)
 	case reasons.Rows(j, selected) == 0:
-		return httpd.Refuse(httpd.Unacceptable, "No row of the job has this status and reason: look at its counts and reasons.")
+		return httpd.Refuse(httpd.Unacceptable,
+			"No row of the job has this status and reason: look at its counts and reasons.")
 	}
 	var answer store.Answer
 	parts := func(made *store.Job) []store.Part {
 		made.CallbackHeaders = j.CallbackHeaders
-		r, err := record.NewJob(c.srv.cfg.PublicURL, c.srv.deps.Coordinator.ResultRetention(), coordinator.Snapshot{Job: *made}, nil)
+		kept := c.srv.deps.Coordinator.ResultRetention()
+		r, err := record.NewJob(c.srv.cfg.PublicURL, kept, coordinator.Snapshot{Job: *made}, nil)
 		if err != nil {
 			return fail(err)
 		}
@@ -71,7 +75,8 @@ func recheckJob(c *call) error {
 		return append(c.acceptanceParts(made), store.KeepAnswer(*keep, answer, made.CreatedAt))
 	}
 	_, err = c.srv.deps.Coordinator.Recheck(c.srv.http.StopContext(), j, selected, ingest.Options{
-		Account: j.Account, Key: c.identity.Key, Name: j.Name, Filename: j.Filename, MaxAge: j.MaxAge, NoSMTP: j.NoSMTP, Test: c.identity.Test || j.Test, Details: j.Details,
+		Account: j.Account, Key: c.identity.Key, Name: j.Name, Filename: j.Filename, MaxAge: j.MaxAge,
+		NoSMTP: j.NoSMTP, Test: c.identity.Test || j.Test, Details: j.Details,
 		CallbackURL: j.CallbackURL, CallbackContent: j.CallbackContent, CallbackInput: j.CallbackInput, Parts: parts,
 	})
 	c.setUploadDecision(err)

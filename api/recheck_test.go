@@ -9,8 +9,8 @@ import (
 	"probity/store"
 )
 
-// TestRecheckTakesTheChosenRows: of lists in several dialects, the new job has the rows that were asked for with all their columns, and
-// its result has one set of verdicts.
+// TestRecheckTakesTheChosenRows: of lists in several dialects, the new job has the rows that were asked for with all
+// their columns, and its result has one set of verdicts.
 func TestRecheckTakesTheChosenRows(t *testing.T) {
 	w := newTestServer(t, nil)
 	for name, c := range map[string]struct {

@@ -85,7 +85,8 @@ func createJob(c *call) error {
 	return c.sendAccepted(u.answer)
 }
 
-// sendAccepted serves the record of an accepted job. A preview is added now, so that no cell of a list is in a kept answer.
+// sendAccepted serves the record of an accepted job. A preview is added now, so that no cell of a list is in a kept
+// answer.
 func (c *call) sendAccepted(a store.Answer) error {
 	c.Ctx.Response.Header.Set("Location", a.Location)
 	var r record.Job
@@ -116,7 +117,8 @@ func (s *Server) addPreview(r *record.Job) error {
 	return err
 }
 
-// checkDiskSpace refuses uploads if less than DiskFloor bytes are free. If the file system cannot say, uploads are accepted.
+// checkDiskSpace refuses uploads if less than DiskFloor bytes are free. If the file system cannot say, uploads are
+// accepted.
 func (s *Server) checkDiskSpace() error {
 	if s.deps.FS == nil {
 		return nil
@@ -261,7 +263,8 @@ func (u *upload) commitParts(j *store.Job, with listform.Options) []store.Part {
 	return append(parts, store.KeepAnswer(*u.request, u.answer, j.CreatedAt))
 }
 
-// acceptanceParts are the parts of the commit that accepts a job: it is counted, and its price is reserved if it starts at once.
+// acceptanceParts are the parts of the commit that accepts a job: it is counted, and its price is reserved if it starts
+// at once.
 func (c *call) acceptanceParts(j *store.Job) []store.Part {
 	parts := []store.Part{c.srv.deps.Store.CountUpload(j.Account, c.srv.now(), &c.counted)}
 	if j.State == store.JobReady {
@@ -270,7 +273,8 @@ func (c *call) acceptanceParts(j *store.Job) []store.Part {
 	return append(parts, store.ReserveJob(j.Account, j.ID, record.MaxCost(j), j.CreatedAt))
 }
 
-// setUploadDecision tells the client what is left of the hour's uploads after the commit of one: if that failed, it was not counted.
+// setUploadDecision tells the client what is left of the hour's uploads after the commit of one: if that failed, it was
+// not counted.
 func (c *call) setUploadDecision(err error) {
 	if _, over := errors.AsType[*store.OverLimitError](err); err == nil || over {
 		c.decision = c.counted

@@ -15,7 +15,8 @@ const whyTimeout = 10 * time.Second
 // explainJob serves what the open rows of a job wait for, to its owner and to admins.
 func explainJob(c *call) error {
 	var err error
-	if asAdmin := c.identity.User.Role == store.Admin && !c.identity.Test && (c.session != nil || c.identity.MayUse(store.ScopeAdmin)); asAdmin {
+	asAdmin := c.identity.User.Role == store.Admin && !c.identity.Test
+	if asAdmin && (c.session != nil || c.identity.MayUse(store.ScopeAdmin)) {
 		_, err = c.srv.deps.Coordinator.Job(c.Param)
 	} else {
 		_, err = job(c)

@@ -17,7 +17,8 @@ type Domain struct {
 	Flags    engine.Flags // of the lists
 }
 
-// unlikelyLocal is the local part with which a domain is asked about: an address needs one, and no mailbox has this one.
+// unlikelyLocal is the local part with which a domain is asked about: an address needs one, and no mailbox has this
+// one.
 const unlikelyLocal = "probity-domain-facts"
 
 // Domain returns what DNS, lists and the probers' caches say about a domain. It opens no SMTP connection.

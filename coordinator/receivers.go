@@ -54,8 +54,8 @@ func (tr *tailReceivers) name(job *runningJob, waiting []dispatch.WaitingClass, 
 	return named[:min(len(named), maxShown)]
 }
 
-// read returns the receivers of the tail, those with the most waiting rows first. A tail that cannot be read, as when the job ends just now,
-// has none.
+// read returns the receivers of the tail, those with the most waiting rows first. A tail that cannot be read, as when
+// the job ends just now, has none.
 func (tr *tailReceivers) read(job *runningJob, now time.Time) []why.Receiver {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -66,11 +66,13 @@ func (tr *tailReceivers) read(job *runningJob, now time.Time) []why.Receiver {
 	counts := job.progress.Counts()
 	waits, err := job.chunks.TailWaits(now, refusedShare(&counts))
 	if err != nil {
-		job.c.log.Debug("the receivers that a job waits for are not named: its scratch file cannot be read", "job", job.record.ID, "error", err)
+		job.c.log.Debug("receivers of a job are not named: its scratch file cannot be read", "job", job.record.ID, "error", err)
 		return nil
 	}
 	f := why.Facts{Waits: waits, Table: job.c.table.Load(), Sources: 1, Now: now}
 	tr.found = why.Explain(&f)
-	slices.SortStableFunc(tr.found, func(a, b why.Receiver) int { return cmp.Compare(b.Rows-b.Asking, a.Rows-a.Asking) })
+	slices.SortStableFunc(tr.found, func(a, b why.Receiver) int {
+		return cmp.Compare(b.Rows-b.Asking, a.Rows-a.Asking)
+	})
 	return tr.found
 }

@@ -15,8 +15,8 @@ const (
 	MaxRetention     = 30 * 24 * time.Hour
 )
 
-// Expire deletes the files of a job that is finished or was not started; its record stays. The record is changed first: after a crash in
-// between the next start removes the files, and no job is left with part of its files.
+// Expire deletes the files of a job that is finished or was not started; its record stays. The record is changed first:
+// after a crash in between the next start removes the files, and no job is left with part of its files.
 func (c *Coordinator) Expire(id string) error {
 	j, err := c.Job(id)
 	if err == nil && j.State == store.JobReady { // before the lock, which the runner would hold if the job were started meanwhile
@@ -70,7 +70,8 @@ func (c *Coordinator) ExpiresAt(id string) time.Time {
 	return j.FinishedAt.Add(c.cfg.RetainResults)
 }
 
-// removeOrphans deletes the files of a job that its record does not name. What cannot be deleted is logged. The job's lock is held.
+// removeOrphans deletes the files of a job that its record does not name. What cannot be deleted is logged. The job's
+// lock is held.
 func (c *Coordinator) removeOrphans(id string) error {
 	return c.sweeper.LogUnlessFatal(c.files.RemoveOrphans(id), "unused files of a job were not removed", "job", id)
 }

@@ -83,10 +83,12 @@ func jobAtWork(c *Coordinator, id string) *runningJob {
 // leastCounted is how many answers of mail servers a share of refusals needs.
 const leastCounted = 30
 
-// refusedShare returns the share of refused addresses among those that mail servers answered so far, or that which plans assume.
+// refusedShare returns the share of refused addresses among those that mail servers answered so far, or that which
+// plans assume.
 func refusedShare(t *progress.Counts) float64 {
 	refused := t[engine.ReasonMailboxNotFound] + t[engine.ReasonMailboxDisabled]
-	accepted := t[engine.ReasonNone] + t[engine.ReasonCatchAll] + t[engine.ReasonAcceptedUnconfirmed] + t[engine.ReasonRoleAccount]
+	accepted := t[engine.ReasonNone] + t[engine.ReasonCatchAll] + t[engine.ReasonAcceptedUnconfirmed] +
+		t[engine.ReasonRoleAccount]
 	if refused+accepted < leastCounted {
 		return plan.DefaultRefused
 	}

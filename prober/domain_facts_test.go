@@ -10,7 +10,8 @@ import (
 	"probity/prober/wire"
 )
 
-// TestCatchAllIsKnownWithoutAsking: what a catch-all check of a domain found is in the details of an answer that asks no server.
+// TestCatchAllIsKnownWithoutAsking: what a catch-all check of a domain found is in the details of an answer that asks
+// no server.
 func TestCatchAllIsKnownWithoutAsking(t *testing.T) {
 	checks := &fakeServer{rcpt: acceptsOnly("ann")}
 	takesAll := &fakeServer{rcpt: func(string) string { return "250 2.1.5 ok" }}

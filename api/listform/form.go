@@ -126,8 +126,8 @@ func (f *Form) set(name, s string) error {
 	return nil
 }
 
-// CleanFilename is the last element of a file name as a browser sends it, made fit to be shown: U+202E lets exe.csv pass for
-// vsc.exe.
+// CleanFilename is the last element of a file name as a browser sends it, made fit to be shown: U+202E lets exe.csv
+// pass for vsc.exe.
 func CleanFilename(s string) string {
 	if i := strings.LastIndexByte(s, '\\'); i >= 0 {
 		s = s[i+1:]

@@ -62,7 +62,8 @@ func Select(statuses, names []string) (selected []engine.Reason, err error) {
 		}
 	}
 	for _, r := range All() {
-		if (len(statuses) == 0 || slices.Contains(statuses, r.Bucket().String())) && (len(names) == 0 || slices.Contains(names, r.String())) {
+		byStatus := len(statuses) == 0 || slices.Contains(statuses, r.Bucket().String())
+		if byStatus && (len(names) == 0 || slices.Contains(names, r.String())) {
 			selected = append(selected, r)
 		}
 	}

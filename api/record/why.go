@@ -56,7 +56,10 @@ const maxReceivers = 200
 
 // NewWhy makes the record of an explanation.
 func NewWhy(id string, w *coordinator.Why) *Why {
-	r := &Why{ID: id, Status: w.State, At: Time(w.At), Open: w.Open, Receivers: []receiver{}, Unreached: append([]string{}, w.Unreached...)}
+	r := &Why{
+		ID: id, Status: w.State, At: Time(w.At), Open: w.Open, Receivers: []receiver{},
+		Unreached: append([]string{}, w.Unreached...),
+	}
 	for i := range w.Receivers[:min(len(w.Receivers), maxReceivers)] {
 		r.Receivers = append(r.Receivers, newReceiver(&w.Receivers[i]))
 	}
@@ -65,7 +68,8 @@ func NewWhy(id string, w *coordinator.Why) *Why {
 
 func newReceiver(r *why.Receiver) receiver {
 	shown := receiver{
-		Receiver: r.Name, Rows: r.Rows, Asking: r.Asking, Queued: r.Queued, Opens: TimeOrNil(r.Opens), DoneBy: TimeOrNil(r.DoneBy), Waits: []wait{},
+		Receiver: r.Name, Rows: r.Rows, Asking: r.Asking, Queued: r.Queued, Opens: TimeOrNil(r.Opens),
+		DoneBy: TimeOrNil(r.DoneBy), Waits: []wait{},
 	}
 	for _, w := range r.Waits {
 		shown.Waits = append(shown.Waits, wait{

@@ -29,9 +29,10 @@ type Searcher struct {
 // New makes a Searcher.
 func New() *Searcher { return &Searcher{slots: make(chan struct{}, maxSearches)} }
 
-// Scan passes the lines that write writes to visit, until visit returns an error, or for Timeout. whole reports whether all were
-// visited.
-func (s *Searcher) Scan(ctx context.Context, account string, write func(context.Context, io.Writer) error, visit func([]byte) error) (whole bool, err error) {
+// Scan passes the lines that write writes to visit, until visit returns an error, or for Timeout. whole reports whether
+// all were visited.
+func (s *Searcher) Scan(ctx context.Context, account string, write func(context.Context, io.Writer) error,
+	visit func([]byte) error) (whole bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	done, err := s.turns.begin(ctx, account)

@@ -26,7 +26,7 @@ type jobCmd struct {
 // jobFlags name a job of a running server.
 type jobFlags struct {
 	ID     string `arg:"" help:"The job_id." placeholder:"ID"`
-	Server string `help:"The server's public URL; the environment variable PROBITY_KEY holds a key of the account with the scope jobs, or PROBITY_ADMIN_KEY one of an admin." default:"http://127.0.0.1:8080" placeholder:"URL"`
+	Server string `help:"The server's public URL; PROBITY_KEY holds a key of the account, or PROBITY_ADMIN_KEY an admin's." default:"http://127.0.0.1:8080" placeholder:"URL"`
 	JSON   bool   `name:"json" help:"One JSON object."`
 }
 

@@ -23,7 +23,8 @@ var reservedHeaders = map[string]bool{
 	"Proxy-Connection": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 }
 
-// ParseHeaders reads the headers that a job adds to its callback: a JSON object of strings. Names are in their canonical form.
+// ParseHeaders reads the headers that a job adds to its callback: a JSON object of strings. Names are in their
+// canonical form.
 func ParseHeaders(text string) (map[string]string, error) {
 	dec := json.NewDecoder(strings.NewReader(text))
 	if start, err := dec.Token(); err != nil || start != json.Delim('{') {

@@ -48,7 +48,8 @@ type Job struct {
 // NewJob makes a job without chunks. None is sent before Start.
 func (s *Scheduler) NewJob(cfg JobConfig) *Job {
 	return &Job{
-		scheduler: s, cfg: cfg, queues: map[string]*classQueue{}, sent: map[*dispatchedChunk]bool{}, rates: map[string]*classRate{}, finished: make(chan struct{}),
+		scheduler: s, cfg: cfg, queues: map[string]*classQueue{}, sent: map[*dispatchedChunk]bool{},
+		rates: map[string]*classRate{}, finished: make(chan struct{}),
 	}
 }
 

@@ -46,11 +46,14 @@ const (
 	maxTailRead = 1 << 15
 )
 
-// Waits returns what each row of the job that is at the scheduler or at probers waits for. refused is the share of addresses that are taken
-// to be refused. The rows of the tail are read first, to tell their routes apart: beyond the first maxRead rows they have none.
+// Waits returns what each row of the job that is at the scheduler or at probers waits for. refused is the share of
+// addresses that are taken to be refused. The rows of the tail are read first, to tell their routes apart: beyond the
+// first maxRead rows they have none.
 func (job *Job) Waits(now time.Time, refused float64) ([]Wait, error) {
 	all := job.chunkWaits(now)
-	slices.SortStableFunc(all, func(a, b chunkWait) int { return cmp.Compare(tailFirst(a.Class), tailFirst(b.Class)) })
+	slices.SortStableFunc(all, func(a, b chunkWait) int {
+		return cmp.Compare(tailFirst(a.Class), tailFirst(b.Class))
+	})
 	return job.readWaits(all, refused, maxRead)
 }
 
@@ -86,8 +89,9 @@ func tailFirst(class string) int {
 	return 1
 }
 
-// byRoute divides what the rows of a chunk wait for by their routes. The chunk may have open rows that are not read, as they were answered
-// meanwhile, and read ones that are no longer open: the count of the rows of a chunk of one route is the scheduler's.
+// byRoute divides what the rows of a chunk wait for by their routes. The chunk may have open rows that are not read, as
+// they were answered meanwhile, and read ones that are no longer open: the count of the rows of a chunk of one route is
+// the scheduler's.
 func byRoute(w Wait, rows []wire.Row, refused float64) []Wait {
 	type domain struct{ route, name string }
 	addresses := map[domain]int{}
@@ -135,7 +139,8 @@ func (job *Job) chunkWaits(now time.Time) (waits []chunkWait) {
 		kind, at := WaitTurn, time.Time{}
 		if q.pausedUntil.After(now) {
 			kind, at = WaitBudget, q.pausedUntil
-		} else if q.held.Rows > 0 && q.held.Rows >= q.unanswered && q.class != chunks.ClassTail { // they come after rows that all wait for a budget
+		} else if q.held.Rows > 0 && q.held.Rows >= q.unanswered && q.class != chunks.ClassTail {
+			// They come after rows that all wait for a budget.
 			kind, at = WaitBudget, q.held.Until
 		}
 		for _, c := range q.ready {

@@ -17,8 +17,8 @@ const (
 	maxCounted   = 1 << 16 // domains that are counted while a list is received, with the table's consumer domains
 )
 
-// consumerDomains has the consumer domains of the table, each zero times. With them a count begins, so that they are counted even after
-// maxCounted others.
+// consumerDomains has the consumer domains of the table, each zero times. With them a count begins, so that they are
+// counted even after maxCounted others.
 func consumerDomains(t *engine.Table) map[string]int {
 	counts := map[string]int{}
 	for _, p := range t.Providers {
@@ -29,8 +29,8 @@ func consumerDomains(t *engine.Table) map[string]int {
 	return counts
 }
 
-// leastTime is the least time that budgets allow for a job. When a list is accepted, only the names of its domains are known: consumer
-// domains have a provider, and any other domain is assumed to have a host of its own.
+// leastTime is the least time that budgets allow for a job. When a list is accepted, only the names of its domains are
+// known: consumer domains have a provider, and any other domain is assumed to have a host of its own.
 func (r *Receiver) leastTime(j *store.Job, counts map[string]int) time.Duration {
 	if j.Test || j.NoSMTP {
 		return 0

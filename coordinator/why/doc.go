@@ -1,5 +1,5 @@
-// Package why explains what the open rows of a running job wait for, by receiver: a budget, a retry, a node, the DNS, or the end of a
-// quarantine; when the first of them may be asked, and when all are expected to be done.
+// Package why explains what the open rows of a running job wait for, by receiver: a budget, a retry, a node, the DNS,
+// or the end of a quarantine; when the first of them may be asked, and when all are expected to be done.
 //
 // Invariants:
 //  1. Every open row that the scheduler or a prober has counts once, at one receiver.

@@ -184,8 +184,8 @@ func (r *Receiver) add(w Wait) {
 	r.Waits = append(r.Waits, w)
 }
 
-// heldBack says what holds back the sources at a route, of those that may ask: of the queue that opens first. Its For is empty if a
-// queue is open, or none is known.
+// heldBack says what holds back the sources at a route, of those that may ask: of the queue that opens first. Its For
+// is empty if a queue is open, or none is known.
 func (f *Facts) heldBack(key, source string) (w Wait) {
 	for i := range f.Queues {
 		q := &f.Queues[i]
@@ -219,8 +219,8 @@ func (f *Facts) heldBack(key, source string) (w Wait) {
 	return w
 }
 
-// fullest names the budget at a route that is used most, for rows that wait for one though no queue says that it is used up: some of each
-// budget is kept for single calls and short jobs.
+// fullest names the budget at a route that is used most, for rows that wait for one though no queue says that it is
+// used up: some of each budget is kept for single calls and short jobs.
 func (f *Facts) fullest(key, source string) Wait {
 	w, most := Wait{For: ForBudget}, 0.0
 	for i := range f.Queues {
@@ -250,8 +250,9 @@ func mostUsed(q *fleet.ReadyQueueReport) (limit string, used float64) {
 	return limit, used
 }
 
-// setTimes sets when the first rows of a receiver may be asked, and when all are expected to be done: budgets are used in bursts, so the
-// windows that the rows need after the first are added to that time. A further deferral of deferred rows is not foreseen.
+// setTimes sets when the first rows of a receiver may be asked, and when all are expected to be done: budgets are used
+// in bursts, so the windows that the rows need after the first are added to that time. A further deferral of deferred
+// rows is not foreseen.
 func (f *Facts) setTimes(r *Receiver) {
 	var closed, last time.Time // until closed no budget allows more
 	for _, w := range r.Waits {
@@ -280,7 +281,8 @@ func (f *Facts) setTimes(r *Receiver) {
 	r.DoneBy = latest(r.Opens.Add(plan.LeastTime(&p, r.due, f.Sources)), last)
 }
 
-// usedRefusals returns how many refusals of an hour jobs could use at a closed receiver: some of the budget is kept for others.
+// usedRefusals returns how many refusals of an hour jobs could use at a closed receiver: some of the budget is kept for
+// others.
 func (f *Facts) usedRefusals(r *Receiver) int {
 	most := 0
 	for i := range f.Queues {

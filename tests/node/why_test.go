@@ -48,8 +48,8 @@ type toldTimes struct {
 	waiting           bool // no row was being asked, and none waited for its turn only
 }
 
-// TestWhyTellsTheTruth verifies lists of slow receivers in virtual time, one job each, and compares what is told of their opening and of
-// their end with what the referee saw.
+// TestWhyTellsTheTruth verifies lists of slow receivers in virtual time, one job each, and compares what is told of
+// their opening and of their end with what the referee saw.
 func TestWhyTellsTheTruth(t *testing.T) {
 	if harness.RaceEnabled {
 		t.Skip("it is long, and its paces are tried without the race detector")
@@ -140,8 +140,8 @@ func timesOf(t *testing.T, w *coordinator.Why) toldTimes {
 	return told
 }
 
-// truths counts what was told: opening times, those that were off by more than a minute, ends, and those that were off by more than a
-// quarter of the time that was left, and of these by more than one window of an hourly budget.
+// truths counts what was told: opening times, those that were off by more than a minute, ends, and those that were off
+// by more than a quarter of the time that was left, and of these by more than one window of an hourly budget.
 type truths struct{ opens, wrongOpens, ends, lateEnds, wrongEnds int }
 
 // add compares what was told of a job.

@@ -26,11 +26,11 @@ import (
 // Operator is what operators see in addition to accounts and jobs. Each part may be nil: the page then says that this server
 // does not have it.
 type Operator struct {
-	Table    func() *engine.Table // the current table; default: the shipped one
-	Cluster  func() any           // as "probity cluster --json"
-	Findings func() any           // the newest report of the doctor
-	Metrics  prometheus.Gatherer  // the node's metrics
-	Views    fleet.Views          // what operators see of the nodes and can do there
+	Table    func() *engine.Table       // the current table; default: the shipped one
+	Cluster  func() fleet.ClusterReport // as "probity cluster --json"
+	Findings func() any                 // the newest report of the doctor
+	Metrics  prometheus.Gatherer        // the node's metrics
+	Views    fleet.Views                // what operators see of the nodes and can do there
 }
 
 // dashboardState is the dashboard's state in the server.

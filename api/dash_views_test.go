@@ -67,3 +67,13 @@ func TestOperatorSeesQueuesAndEndsQuarantine(t *testing.T) {
 	seen.unreachable = true
 	require.Equal(t, 503, release("n1", "mx.shop.test"))
 }
+
+func TestClusterHasItsQuarantines(t *testing.T) {
+	w := newTestServer(t, nil)
+	require.NotContains(t, w.get("/v1/admin/cluster", w.adminKey).json(t), "quarantines")
+	w.server.deps.Operator.Views = &fakeViews{quarantined: true}
+	quarantines := w.get("/v1/admin/cluster", w.adminKey).json(t)["quarantines"].([]any)
+	require.Len(t, quarantines, 1)
+	q := quarantines[0].(map[string]any)
+	require.Equal(t, []any{"n1", "192.0.2.1", "mx.shop.test"}, []any{q["node"], q["source"], q["receiver"]})
+}

@@ -19,6 +19,8 @@ type clusterCmd struct {
 	Admin  string `help:"The coordinator's admin listener." default:"127.0.0.1:9090" placeholder:"HOST:PORT"`
 	Server string `help:"Instead: the coordinator's public URL; an admin's key is read from PROBITY_ADMIN_KEY." placeholder:"URL"`
 	JSON   bool   `name:"json" help:"One JSON object."`
+
+	Quarantines bool `help:"The quarantines in force: source, receiver, its reply, and until when."`
 }
 
 // adminTimeout bounds a request to a running server.
@@ -49,7 +51,29 @@ func (c clusterCmd) Run(ctx context.Context, con *console.IO) error {
 	if err := json.NewDecoder(body).Decode(&r); err != nil {
 		return fmt.Errorf("the answer of %s: %w", client.Base, err)
 	}
+	if c.Quarantines {
+		return printQuarantines(con.Out, r.Quarantines)
+	}
 	return printCluster(con.Out, &r, time.Now())
+}
+
+// printQuarantines prints a line for each quarantine.
+func printQuarantines(out io.Writer, quarantines []fleet.Quarantine) error {
+	if len(quarantines) == 0 {
+		_, err := fmt.Fprintln(out, "no quarantines")
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SOURCE\tNODE\tRECEIVER\tUNTIL\tRULE\tREPLY")
+	for _, q := range quarantines {
+		receiver := q.Receiver
+		if q.Route == "" {
+			receiver = "(all)"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", console.Printable(q.Source), console.Printable(q.Node), console.Printable(receiver),
+			q.Until.Local().Format(time.DateTime), console.OrDash(q.Rule), console.OrDash(console.Printable(q.Reply)))
+	}
+	return w.Flush()
 }
 
 // printCluster prints a line for each node, and below it one for each of its egress sources.

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +15,36 @@ type ClusterReport struct {
 	Problem     string       `json:"problem,omitempty"`
 	Rivals      []string     `json:"rivals,omitempty"` // other coordinators in the cluster
 	Nodes       []NodeReport `json:"nodes"`
+	Quarantines []Quarantine `json:"quarantines,omitempty"` // in force, where the nodes were asked for them
+}
+
+// Quarantine is an egress source that a receiver refused, and that probes nothing there until the quarantine ends.
+type Quarantine struct {
+	Node     string    `json:"node"`
+	Source   string    `json:"source"`
+	Receiver string    `json:"receiver"` // name of its provider, or its first host; empty: all receivers
+	Route    string    `json:"route"`
+	Reply    string    `json:"reply"` // redacted; empty where it was not kept
+	Rule     string    `json:"rule"`  // that read the reply
+	Since    time.Time `json:"since,omitzero"`
+	Until    time.Time `json:"until"`
+}
+
+// SetQuarantines sets the quarantines among ready queues.
+func (r *ClusterReport) SetQuarantines(queues []ReadyQueueReport) {
+	r.Quarantines = nil
+	for i := range queues {
+		q := &queues[i]
+		if q.State != wire.StateQuarantined {
+			continue
+		}
+		receiver := q.Provider
+		if receiver == "" {
+			receiver, _, _ = strings.Cut(q.Route, ",")
+		}
+		r.Quarantines = append(r.Quarantines, Quarantine{Node: q.Node, Source: q.Egress, Receiver: receiver, Route: q.Route,
+			Reply: q.Reply, Rule: q.Rule, Since: q.Since, Until: q.Until})
+	}
 }
 
 // NodeReport is one node of a ClusterReport.

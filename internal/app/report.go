@@ -29,6 +29,14 @@ func (n *Node) report() fleet.ClusterReport {
 	return fleet.ClusterReport{Coordinator: console.HostName(), Nodes: []fleet.NodeReport{self}}
 }
 
+// reportWithQuarantines is report, with the quarantines that the nodes tell when they are asked.
+func (n *Node) reportWithQuarantines(ctx context.Context) fleet.ClusterReport {
+	r := n.report()
+	queues, _ := n.nodeViews().ReadyQueues(ctx) // the report says which nodes are away
+	r.SetQuarantines(queues)
+	return r
+}
+
 // nodeViews is what operators can see of the nodes and do with them.
 func (n *Node) nodeViews() fleet.Views {
 	if n.fleet != nil {

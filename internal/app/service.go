@@ -157,7 +157,7 @@ func (s *Service) Open() (err error) {
 	s.server, err = api.New(api.Config{PublicURL: c.PublicURL, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
 		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor, Config: httpd.Config{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.Config()}},
 		api.Deps{Store: s.node.Store, Coordinator: s.node.Coordinator, Callbacks: s.callbacks, FS: s.room.Files(),
-			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: func() any { return s.node.report() }, Views: s.node.nodeViews(), Findings: findings(s.node.audit)},
+			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: s.node.report, Views: s.node.nodeViews(), Findings: findings(s.node.audit)},
 			Scratch:  s.scratchDir(), Log: s.Log, Metrics: s.Registry, Eraser: s.eraser})
 	return err
 }
@@ -221,7 +221,9 @@ func (s *Service) adminHandler() http.Handler {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", listener.Handler())
-	mux.HandleFunc("GET /debug/cluster", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.node.report()) })
+	mux.HandleFunc("GET /debug/cluster", func(w http.ResponseWriter, r *http.Request) {
+		writeJSON(w, s.node.reportWithQuarantines(r.Context()))
+	})
 	coverageRoutes(mux)
 	mux.HandleFunc("GET /debug/route", s.showRoute)
 	return mux

@@ -49,6 +49,22 @@ type operatorJob struct {
 	*record.Job
 }
 
+// getAnyJob serves a job of any account.
+func getAnyJob(c *call) error {
+	j, err := c.srv.deps.Coordinator.Job(c.Param)
+	if err != nil {
+		return err
+	}
+	records, err := c.srv.loadJobs([]*store.Job{j})
+	if err != nil {
+		return err
+	}
+	if len(records) == 0 {
+		return store.ErrNotFound // deleted meanwhile
+	}
+	return c.SendJSON(httpd.StatusOK, operatorJob{c.srv.accountName(j.Account), records[0]})
+}
+
 // listAllJobs serves a page of the jobs of all accounts, newest first.
 func listAllJobs(c *call) error {
 	limit, err := c.QueryNumber("limit", maxPage, 1, maxPage)

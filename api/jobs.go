@@ -26,6 +26,15 @@ func job(c *call) (*store.Job, error) {
 	return j, err
 }
 
+// visibleJob is a job whose progress the caller may see: one of the account, or any one for an admin.
+func visibleJob(c *call) (*store.Job, error) {
+	asAdmin := c.identity.User.Role == store.Admin && !c.identity.Test
+	if asAdmin && (c.session != nil || c.identity.MayUse(store.ScopeAdmin)) {
+		return c.srv.deps.Coordinator.Job(c.Param)
+	}
+	return job(c)
+}
+
 // getJob serves the record of a job. With wait it answers when the job's state changes, at the latest after wait seconds.
 func getJob(c *call) error {
 	seconds, err := c.QueryNumber("wait", 0, 0, maxWait)

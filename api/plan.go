@@ -31,7 +31,7 @@ func getPlan(c *call) error {
 	if err != nil {
 		return err
 	}
-	j, err := job(c)
+	j, err := visibleJob(c)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 
 	"probity/api/httpd"
 	"probity/api/record"
-	"probity/store"
 )
 
 // whyTimeout bounds an explanation: nodes are asked for their ready queues.
@@ -14,14 +13,7 @@ const whyTimeout = 10 * time.Second
 
 // explainJob serves what the open rows of a job wait for, to its owner and to admins.
 func explainJob(c *call) error {
-	var err error
-	asAdmin := c.identity.User.Role == store.Admin && !c.identity.Test
-	if asAdmin && (c.session != nil || c.identity.MayUse(store.ScopeAdmin)) {
-		_, err = c.srv.deps.Coordinator.Job(c.Param)
-	} else {
-		_, err = job(c)
-	}
-	if err != nil {
+	if _, err := visibleJob(c); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(c.srv.http.DrainContext(), whyTimeout)

@@ -10,6 +10,12 @@ export function operator(step) {
     await nav(page, "All jobs");
     await page.getByRole("cell", { name: "cleo@customer.example", exact: true }).first().waitFor();
     assert.equal(await statusOf(page, `/v1/verify/bulk/${job}/results`), 404);
+    await page.getByRole("region", { name: "Jobs" }).getByRole("link").first().click();
+    await page.getByText("Deferred, to be retried").or(page.getByText("Job id")).first().waitFor();
+    await page.goto(`${base}/app/lists/${job}`);
+    await page.getByRole("link", { name: "look for it among all jobs" }).click();
+    await page.waitForURL(`**/app/operator/jobs/${job}`);
+    await page.getByText("cleo@customer.example").waitFor();
   });
 
   step("a quarantine is seen with its reason, and ended", async (t) => {

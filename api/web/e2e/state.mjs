@@ -159,11 +159,18 @@ export function state(step) {
 
   step("what waits says when it will be done, and the tab how far it is", async ({ page, base }) => {
     const real = (await asSession(page, "GET", "/v1/verify/bulk")).body.jobs[0];
-    const route = { provider: "google", waiting: 3219, eta_seconds: 8760 };
-    const job = { ...real, name: "Slow", job_id: "1".repeat(32), status: "running", finished_at: null, total_rows: 5000, processed: 2150, percent: 43, slow_routes: [route] };
+    const job = { ...real, name: "Slow", job_id: "1".repeat(32), status: "running", finished_at: null, total_rows: 5000, processed: 2150, percent: 43 };
+    const later = (minutes) => new Date(Date.now() + minutes * 60_000 + 5_000).toISOString();
+    const budget = { for: "budget", rows: 3219, opens_at: later(53), limit: "refusals_per_hour", source: "192.0.2.7", node: null, reply: null, rule: null };
+    const receiver = { receiver: "Google", rows: 3219, asking: 0, queued: 0, opens_at: later(53), done_by: later(146), waits: [budget] };
+    const why = { job_id: job.job_id, status: "running", at: later(0), open_rows: 3219, receivers: [receiver], unreached_nodes: [] };
     await page.route(`**/v1/verify/bulk/${job.job_id}`, (r) => r.fulfill({ json: job }));
+    await page.route(`**/v1/verify/bulk/${job.job_id}/why`, (r) => r.fulfill({ json: why }));
     await page.goto(`${base}/app/lists/${job.job_id}`);
-    await page.getByText("(rate limited; done in about 2 h 26 min)").waitFor();
+    const row = page.getByRole("region", { name: "What rows wait for" }).getByRole("row", { name: /^Google 3,219/ });
+    await row.getByText("Our limit (refusals per hour) from 192.0.2.7 is used up: 3,219 rows").waitFor();
+    assert.match(await row.getByRole("cell").nth(3).textContent(), /^in 53 min/);
+    assert.match(await row.getByRole("cell").nth(4).textContent(), /^in 2 h 26 min/);
     assert.equal(await page.title(), "43 %, Slow · Probity");
     await page.unrouteAll();
   });

@@ -37,6 +37,7 @@ const routeTree = root.addChildren([
   createRoute({ getParentRoute: () => root, path: "/operator/audit", component: later(() => import("./pages/Audit"), "Audit") }),
   createRoute({ getParentRoute: () => root, path: "/operator/users", component: later(() => import("./pages/Users"), "Users") }),
   createRoute({ getParentRoute: () => root, path: "/operator/jobs", validateSearch: jobsSearch, component: later(() => import("./pages/AllJobs"), "AllJobs") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/jobs/$jobId", component: later(() => import("./pages/AnyJob"), "AnyJob") }),
   createRoute({ getParentRoute: () => root, path: "/operator/suppressions", component: later(() => import("./pages/Suppressions"), "Suppressions") }),
 ]);
 

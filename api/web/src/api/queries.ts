@@ -122,6 +122,21 @@ export const allJobs = (status: JobStatus | "", cursor: string) =>
     refetchInterval: 4_000,
   });
 
+export const anyJob = (id: string) =>
+  queryOptions({
+    queryKey: ["anyjob", id],
+    queryFn: () => take(api.GET("/v1/dash/admin/jobs/{job_id}", { params: { path: { job_id: id } } })),
+    refetchInterval: 4_000,
+  });
+
+/** why is asked for seldom: each answer asks every node for its queues. */
+export const why = (id: string) =>
+  queryOptions({
+    queryKey: ["why", id],
+    queryFn: () => take(api.GET("/v1/verify/bulk/{job_id}/why", { params: { path: { job_id: id } } })),
+    refetchInterval: 10_000,
+  });
+
 export const suppressions = queryOptions({
   queryKey: ["suppressions"],
   queryFn: async () => (await take(api.GET("/v1/admin/suppressions"))).suppressions,

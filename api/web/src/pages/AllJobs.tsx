@@ -16,7 +16,7 @@ export function AllJobs() {
         actions={<StateFilter status={status} change={(status) => show({ status })} />}
       >
         <Loaded query={query} what="jobs">
-          {({ jobs }) => (jobs.length === 0 ? <Empty icon="lists" title={status ? `No ${status} jobs` : "No jobs yet"} /> : <JobTable jobs={jobs} owner={(j) => j.user} link={false} />)}
+          {({ jobs }) => (jobs.length === 0 ? <Empty icon="lists" title={status ? `No ${status} jobs` : "No jobs yet"} /> : <JobTable jobs={jobs} owner={(j) => j.user} to="/operator/jobs/$jobId" />)}
         </Loaded>
         <Pager cursor={cursor} next={next} go={(cursor) => show({ status, cursor })} />
       </Panel>

@@ -3,10 +3,11 @@ import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tansta
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { lazy, Suspense, useState, type FormEvent, type ReactNode } from "react";
 import { ApiError, api, take, type Job, type Schemas, type Status } from "../api/client";
-import { callback, isOver, job as jobQuery, jobProviders, reasons } from "../api/queries";
+import { callback, isOver, job as jobQuery, jobProviders, reasons, session } from "../api/queries";
 import { bytes, counted, decimal, duration, exactly, number, share } from "../format";
 import { Ask, Badge, Busy, CopyButton, Empty, Facts, Icon, JobBadge, Loaded, Moment, More, Name, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, Warning, type Column } from "../parts";
-import { receiver, titleOf, usePace } from "../parts/JobTable";
+import { titleOf, usePace } from "../parts/JobTable";
+import { WhyPanel } from "../parts/WhyPanel";
 import { useFragment } from "../search";
 import { deferred, downloads, resultsPath, statuses } from "../verdict";
 
@@ -15,12 +16,19 @@ const Donut = lazy(() => import("../charts/Donut"));
 export function JobPage() {
   const { jobId } = useParams({ strict: false });
   const query = useQuery(jobQuery(jobId!));
+  const admin = useQuery(session).data?.user.role === "admin";
   if (query.error instanceof ApiError && query.error.status === 404) {
     return (
       <Page title="Job">
         <Panel>
           <Empty icon="lists" title="Job not found">
-            It was deleted, or it belongs to another account. <To to="/lists">See your jobs</To>.
+            It was deleted, or it belongs to another account. <To to="/lists">See your jobs</To>
+            {admin && (
+              <>
+                , or <To to="/operator/jobs/$jobId" params={{ jobId: jobId! }}>look for it among all jobs</To>
+              </>
+            )}
+            .
           </Empty>
         </Panel>
       </Page>
@@ -65,6 +73,7 @@ function Found({ job: j }: { job: Job }) {
         </Alert>
       )}
       {j.status === "ready" ? <Ready job={j} /> : !over && <Going job={j} />}
+      {j.status === "running" && <WhyPanel id={j.job_id} />}
       <Grid gap="lg">
         <Grid.Col span={{ base: 12, md: 6 }}>
           <Panel tall title="Outcome">
@@ -185,12 +194,6 @@ function Going({ job: j }: { job: Job }) {
       </Group>
       <Progress value={j.percent} size="lg" animated={j.status === "running"} aria-label={`${decimal(j.percent)} % done`} />
       <Stack gap={4} mt="sm">
-        {j.slow_routes.map((s) => (
-          <Text size="sm" key={s.provider} c="dimmed">
-            {counted(s.waiting, "row is", "rows are")} waiting for {receiver(s.provider)}
-            {s.provider === "dns" ? "; it will be retried" : s.eta_seconds ? ` (rate limited; done in about ${duration(s.eta_seconds)})` : " (rate limited)"}.
-          </Text>
-        ))}
         {j.pending_retry > 0 && (
           <Text size="sm" c="dimmed">
             {counted(j.pending_retry, "address was deferred by its server", "addresses were deferred by their servers")} and will be retried after 1, 5, 15 and 60 minutes.

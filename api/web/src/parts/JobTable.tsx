@@ -69,9 +69,9 @@ function Going({ job: j }: { job: Job }) {
 }
 
 /** JobTable lists jobs, with whose they are where that is told. */
-export function JobTable<J extends Job>({ jobs, owner, link = true }: { jobs: J[]; owner?: (j: J) => string; link?: boolean }) {
+export function JobTable<J extends Job>({ jobs, owner, to = "/lists/$jobId" }: { jobs: J[]; owner?: (j: J) => string; to?: JobPlace }) {
   const columns: Column<J>[] = [
-    { title: "Job", kind: "name", of: (j) => <Title job={j} link={link} /> },
+    { title: "Job", kind: "name", of: (j) => <Title job={j} to={to} /> },
     ...(owner ? [{ title: "Account", kind: "name" as const, of: (j: J) => <Cut text={owner(j)} /> }] : []),
     { title: "State", of: (j) => <State job={j} /> },
     { title: "Rows", kind: "number", of: (j) => number(j.total_rows) },
@@ -82,18 +82,15 @@ export function JobTable<J extends Job>({ jobs, owner, link = true }: { jobs: J[
   return <Rows label="Jobs" columns={columns} rows={jobs} keyOf={(j) => j.job_id} />;
 }
 
-function Title({ job: j, link }: { job: Job; link: boolean }) {
+/** JobPlace is where a job's own page is: its owner's, or the operator's. */
+type JobPlace = "/lists/$jobId" | "/operator/jobs/$jobId";
+
+function Title({ job: j, to }: { job: Job; to: JobPlace }) {
   return (
     <>
-      {link ? (
-        <Link to="/lists/$jobId" params={{ jobId: j.job_id }} className="row-link">
-          <Cut text={titleOf(j)} />
-        </Link>
-      ) : (
-        <b>
-          <Cut text={titleOf(j)} />
-        </b>
-      )}
+      <Link to={to} params={{ jobId: j.job_id }} className="row-link">
+        <Cut text={titleOf(j)} />
+      </Link>
       {j.name && j.filename && j.name !== j.filename && (
         <Note>
           <Cut text={j.filename} />

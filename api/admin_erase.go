@@ -9,8 +9,8 @@ import (
 	"probity/store"
 )
 
-// receipt shows an erasure. When the files of a job are deleted depends on the flags of the server, which a Local does not know.
-func receipt(c *call, e store.Erasure) record.Receipt {
+// erasureReceipt shows an erasure. When the files of a job are deleted depends on the flags of the server, which a Local does not know.
+func erasureReceipt(c *call, e store.Erasure) record.Receipt {
 	if c.localActor != "" {
 		return record.NewReceipt(e, nil)
 	}
@@ -41,7 +41,7 @@ func eraseAddress(c *call) error {
 	if e.Open() {
 		status = httpd.StatusAccepted
 	}
-	return c.SendJSON(status, receipt(c, e))
+	return c.SendJSON(status, erasureReceipt(c, e))
 }
 
 func getErasure(c *call) error {
@@ -52,7 +52,7 @@ func getErasure(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.SendJSON(httpd.StatusOK, receipt(c, e))
+	return c.SendJSON(httpd.StatusOK, erasureReceipt(c, e))
 }
 
 // listErasures serves receipts, newest first.
@@ -70,7 +70,7 @@ func listErasures(c *call) error {
 	}
 	receipts := make([]record.Receipt, len(list))
 	for i, e := range list {
-		receipts[i] = receipt(c, e)
+		receipts[i] = erasureReceipt(c, e)
 	}
 	next := ""
 	if len(list) == int(limit) {

@@ -39,6 +39,7 @@ func TestAPIPageNamesWhatIsDescribed(t *testing.T) {
 	_, record, _ := strings.Cut(page, "### The job record")
 	for _, c := range []struct{ text, heading, schema string }{
 		{details, "member", "Details"}, {details, "member of control", "Control"}, {record, "member", "Job"},
+		{page, "member of a receipt", "SignedReceipt"},
 	} {
 		require.ElementsMatch(t, slices.Collect(maps.Keys(schemas[c.schema].Value.Properties)), namesInTable(t, c.text, c.heading), c.schema)
 	}

@@ -85,7 +85,7 @@ func (c *coverage) post(path, key string) reply {
 }
 
 func (c *coverage) pages() {
-	for _, path := range []string{"/docs", "/openapi.json", "/healthz", "/readyz", "/widget.js", "/v1/reasons", "/v1/callback-origins"} {
+	for _, path := range []string{"/docs", "/openapi.json", "/healthz", "/readyz", "/widget.js", "/v1/reasons", "/v1/callback-origins", "/v1/receipt-keys"} {
 		c.expect(200, c.w.get(path, ""))
 	}
 	c.expect(200, c.w.get("/v1/credits", c.key))
@@ -127,7 +127,7 @@ func (c *coverage) singles() {
 	c.expect(429, w.post("/v1/verify/single", w.testKey, `{"email":"http_429@example.com"}`))
 	c.expect(500, w.post("/v1/verify/single", w.testKey, `{"email":"http_500@example.com"}`))
 	c.inFlight("/v1/verify/single", (&singleRequest{"ann@shop.test", verifyOptions{checkSMTP: true, timeout: defaultTimeout * time.Second,
-		maxAge: coordinator.DefaultMaxAge}}).digest(), func(h map[string]string) reply {
+		maxAge: coordinator.DefaultMaxAge}, false}).digest(), func(h map[string]string) reply {
 		h["Content-Type"] = "application/json"
 		return w.do(request{method: "POST", path: "/v1/verify/single", key: c.key, body: strings.NewReader(ok), header: h})
 	})
@@ -222,6 +222,7 @@ func (c *coverage) jobs() {
 	c.expect(200, w.get(c.job+"/callback", c.key))
 	c.results(c.job + "/results")
 	c.recheck(few)
+	c.receipts()
 	c.expect(204, w.do(request{method: "DELETE", path: path, key: c.key}))
 }
 
@@ -237,6 +238,24 @@ func (c *coverage) results(path string) {
 	_, err := w.store.UpdateJob(gone, func(j *store.Job) error { j.State = store.JobExpired; return nil })
 	require.NoError(w.t, err)
 	c.expect(410, w.get("/v1/verify/bulk/"+gone+"/results", c.key))
+}
+
+func (c *coverage) receipts() {
+	w, path := c.w, "/v1/receipts"
+	of := func(job map[string]any) string { return `{"row":1,"job_id":"` + job["job_id"].(string) + `"}` }
+	done := w.uploadAndWait(c.key, part{"details", "", "true"}, part{"file", "l.csv", "email\na@shop.test\n"})
+	c.expect(200, w.post(path, c.key, of(done)))
+	c.expect(400, w.post(path, c.key, `{`))
+	c.expect(401, w.post(path, "", of(done)))
+	c.expect(413, w.post(path, c.key, strings.Repeat(" ", httpd.MaxJSON+1)))
+	c.expect(415, c.post(path, c.key))
+	c.expect(404, w.post(path, c.key, `{"row":1,"job_id":"none"}`))
+	c.expect(422, w.post(path, c.key, `{"row":1}`))
+	held := w.upload(c.key, nil, part{"details", "", "true"}, part{"start", "", "false"}, part{"file", "l.csv", "email\na@shop.test\n"}).json(w.t)
+	c.expect(409, w.post(path, c.key, of(held)))
+	_, err := w.store.UpdateJob(done["job_id"].(string), func(j *store.Job) error { j.State = store.JobExpired; return nil })
+	require.NoError(w.t, err)
+	c.expect(410, w.post(path, c.key, of(done)))
 }
 
 func (c *coverage) recheck(poor string) {
@@ -303,7 +322,7 @@ func (c *coverage) public() {
 
 // keyed are the operations that require a key.
 func (c *coverage) keyed(job string) (list []request) {
-	for _, what := range []string{"POST /v1/verify/single", "POST /v1/verify/batch", "POST /v1/verify/bulk", "GET /v1/verify/bulk", "GET /v1/domains/shop.test", "GET /v1/credits",
+	for _, what := range []string{"POST /v1/verify/single", "POST /v1/verify/batch", "POST /v1/verify/bulk", "GET /v1/verify/bulk", "GET /v1/domains/shop.test", "GET /v1/credits", "POST /v1/receipts",
 		"GET /v1/callback-secret", "POST /v1/callback-secret", "DELETE /v1/callback-secret", "GET " + job, "DELETE " + job,
 		"POST " + job + "/start", "POST " + job + "/recheck", "POST " + job + "/pause", "POST " + job + "/resume", "POST " + job + "/cancel", "GET " + job + "/plan", "GET " + job + "/why", "GET " + job + "/results", "GET " + job + "/callback", "POST " + job + "/callback"} {
 		method, path, _ := strings.Cut(what, " ")
@@ -336,7 +355,7 @@ func (c *coverage) unknownParameters() {
 		r.path, r.key = r.path+"?unheard_of=1", c.key
 		c.expect(422, c.w.do(r))
 	}
-	for _, path := range []string{"/v1/reasons", "/v1/callback-origins", "/docs", "/openapi.json", "/healthz", "/readyz", "/widget.js"} {
+	for _, path := range []string{"/v1/reasons", "/v1/callback-origins", "/v1/receipt-keys", "/docs", "/openapi.json", "/healthz", "/readyz", "/widget.js"} {
 		c.expect(422, c.w.get(path+"?unheard_of=1", ""))
 	}
 	for _, path := range []string{"/verify/public", "/v1/verify/public"} {
@@ -351,7 +370,7 @@ func (c *coverage) draining() {
 		r.key = c.key
 		c.expect(503, c.w.do(r))
 	}
-	for _, path := range []string{"/docs", "/openapi.json", "/readyz", "/widget.js", "/v1/reasons", "/v1/callback-origins"} {
+	for _, path := range []string{"/docs", "/openapi.json", "/readyz", "/widget.js", "/v1/reasons", "/v1/callback-origins", "/v1/receipt-keys"} {
 		c.expect(503, c.w.get(path, ""))
 	}
 	for _, path := range []string{"/verify/public", "/v1/verify/public"} {

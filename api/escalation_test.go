@@ -44,6 +44,7 @@ func TestLimitedAdminKeyMakesNothingBeyondItself(t *testing.T) {
 		{"POST /v1/admin/users/{user}/totp-off", "ann@probity.test", 403, person},
 		{"POST /v1/admin/users/{user}/callback-secret", "ann@probity.test", 403, person},
 		{"DELETE /v1/admin/users/{user}/callback-secret", "ann@probity.test", 204, ""},
+		{"POST /v1/admin/receipt-keys", "", 403, person},
 		{"GET /v1/admin/keys", "", 200, ""},
 		{"POST /v1/admin/keys", `{"user":"root@probity.test","name":"k","scopes":["admin"]}`, 403, person},
 		{"POST /v1/admin/keys", `{"user":"root@probity.test","name":"k","scopes":["verify","admin"],"networks":["127.0.0.1"]}`, 403, person},

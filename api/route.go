@@ -67,6 +67,8 @@ func (s *Server) routes() []*route {
 		s.newRoute("GET /v1/callback-secret", getSigning, keyOrSession, store.ScopeAccount),
 		s.newRoute("POST /v1/callback-secret", newSigningSecret, keyOrSession, store.ScopeAccount),
 		s.newRoute("DELETE /v1/callback-secret", dropSigningSecrets, keyOrSession, store.ScopeAccount),
+		s.newRoute("POST /v1/receipts", createReceipt, keyOrSession, store.ScopeJobs),
+		s.newRoute("GET /v1/receipt-keys", getReceiptKeys, anyone),
 		s.newRoute("GET /v1/reasons", getReasons, anyone),
 		s.newRoute("GET /v1/callback-origins", getOrigins, anyone),
 		s.newRoute("POST /v1/verify/public", verifyPublic, anyone, crossOrigin),
@@ -108,6 +110,7 @@ func (s *Server) adminRoutes() []*route {
 		s.newRoute("GET /v1/admin/erasures/{erasure_id}", getErasure, adminKey, store.ScopeAdmin),
 		s.newRoute("POST /v1/admin/backup", sendBackup, adminKey, store.ScopeAdmin),
 		s.newRoute("GET /v1/admin/audit", listAuditEvents, adminKey, store.ScopeAdmin),
+		s.newRoute("POST /v1/admin/receipt-keys", newReceiptKey, adminSession),
 		s.newRoute("GET /v1/admin/cluster", getCluster, adminKey, store.ScopeAdmin),
 	}
 }

@@ -43,6 +43,7 @@ var textFields = map[string]textField{
 	"POST /v1/verify/bulk callback_url":            {body: "http://127.0.0.1:9/TEXT"},
 	"POST /v1/verify/bulk name":                    {body: "TEXT"},
 	"POST /v1/verify/bulk email_column":            {body: "TEXT", why: "it must be a column of the file, and is quoted"},
+	"POST /v1/receipts job_id":                     {body: `{"job_id":TEXT,"row":1}`, status: 404, why: aLookup},
 	"POST /v1/verify/bulk/{job_id}/recheck reason": {body: `{"reason":[TEXT]}`, why: "it must be a known reason, and is quoted"},
 	"POST /v1/admin/users email":                   {body: `{"email":TEXT}`},
 	"POST /v1/admin/users password":                {body: `{"email":"new-NUMBER@probity.test","password":TEXT}`, status: 201, why: aSecret},

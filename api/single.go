@@ -9,6 +9,7 @@ import (
 
 	"probity/api/httpd"
 	"probity/api/listform"
+	"probity/api/receipts"
 	"probity/coordinator"
 	"probity/coordinator/results"
 	"probity/engine"
@@ -32,10 +33,15 @@ type verifyOptions struct {
 type singleRequest struct {
 	email string
 	verifyOptions
+	receipt bool
 }
 
 func readSingle(d *httpd.Document) (q singleRequest, err error) {
 	if q.email, err = d.RequiredText("email"); err != nil {
+		return q, err
+	}
+	q.receipt, err = d.Boolean("receipt", false)
+	if err != nil {
 		return q, err
 	}
 	q.verifyOptions, err = readOptions(d, defaultTimeout, maxTimeout)
@@ -62,7 +68,7 @@ func readOptions(d *httpd.Document, timeout, longest int64) (q verifyOptions, er
 
 // digest identifies a request by its meaning, not by its bytes.
 func (s *singleRequest) digest() store.KeyHash {
-	return sha256.Sum256(fmt.Appendf(nil, "%q %t %d %d %t", s.email, s.checkSMTP, s.timeout, s.maxAge, s.details))
+	return sha256.Sum256(fmt.Appendf(nil, "%q %t %d %d %t %t", s.email, s.checkSMTP, s.timeout, s.maxAge, s.details, s.receipt))
 }
 
 // verifySingle serves POST /v1/verify/single: it reserves the price, verifies and settles.
@@ -71,6 +77,9 @@ func verifySingle(c *call) error {
 	q, err := readSingle(d)
 	if err != nil {
 		return err
+	}
+	if q.receipt && c.identity.Test {
+		return httpd.Refuse(httpd.Unacceptable, "A test key's verdicts are simulated, and no receipt is signed for them: leave receipt out, or use a live key.")
 	}
 	if c.identity.Test {
 		if err := simulatedRefusal(c, q.email); err != nil {
@@ -105,6 +114,11 @@ func verifySingle(c *call) error {
 	now := c.srv.clock(started.Add(a.Took))
 	res := &c.Ctx.Response
 	body := a.AppendJSON(res.SwapBody(nil)[:0], now) // reuses the buffer of the connection's last answer
+	if q.receipt {
+		if body, err = receipts.Add(c.srv.deps.Store, body, *a, now); err != nil {
+			return errors.Join(err, settle(c, ref, 0, c.srv.now(), nil))
+		}
+	}
 	var parts []store.Part
 	if keep != nil && a.Verdict.Status != engine.Unknown {
 		parts = append(parts, store.KeepAnswer(*keep, store.Answer{Status: httpd.StatusOK, Body: body}, now))

@@ -40,6 +40,7 @@ type cli struct {
 	Bench       benchCmd       `cmd:"" help:"Measure throughput against baselines of the same run."`
 	admin.Commands
 	Explain    explain.Command `cmd:"" help:"Explain an address, a reply or a route."`
+	Receipt    receiptCmd      `cmd:"" help:"Check a signed verdict."`
 	Version    versionCmd      `cmd:"" help:"Print the version."`
 	Completion completionCmd   `cmd:"" help:"Print a completion script for bash, zsh or fish."`
 }

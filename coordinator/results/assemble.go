@@ -189,6 +189,13 @@ func (a *Assembly) Write(ctx context.Context, w io.Writer) error {
 			rows += int(a.upload.Frames[end].Rows)
 			end++
 		}
+		if a.filter.Row > 0 {
+			next, end = a.frameOf(a.filter.Row - 1)
+			if next == end {
+				break
+			}
+			rows = int(a.upload.Frames[next].Rows)
+		}
 		if err := a.loadWindow(next, end, rows); err != nil {
 			return err
 		}
@@ -198,11 +205,24 @@ func (a *Assembly) Write(ctx context.Context, w io.Writer) error {
 			return err
 		}
 		next = end
+		if a.filter.Row > 0 {
+			break
+		}
 	}
 	if !a.wroteAny {
 		return a.writePacked(w, nil) // an empty result is compressed too
 	}
 	return nil
+}
+
+// frameOf is the range of the frame that has a row; empty if none has.
+func (a *Assembly) frameOf(row uint32) (from, to int) {
+	for i, f := range a.upload.Frames {
+		if row >= f.First && row-f.First < uint32(f.Rows) {
+			return i, i + 1
+		}
+	}
+	return 0, 0
 }
 
 func (a *Assembly) writePacked(w io.Writer, b []byte) error {

@@ -44,7 +44,8 @@ type Filter struct {
 	NoInput bool            // JSONL without input
 	Reasons []engine.Reason // empty: all, blank rows included
 
-	InputOnly bool // CSV without our columns
+	InputOnly bool   // CSV without our columns
+	Row       uint32 // only this row, counted from 1; 0: all
 }
 
 // WithDefaults sets the format and compression that f leaves open.

@@ -25,6 +25,7 @@ export const said: Readonly<Record<string, string>> = {
   "key revoke": "API key revoked",
   grant: "Credits granted",
   "callback secret": "Callback secret changed",
+  "receipt key": "Receipt key made",
   suppress: "Suppression added",
   unsuppress: "Suppression removed",
   erase: "Address erased",

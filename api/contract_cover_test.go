@@ -85,7 +85,8 @@ func (c *coverage) post(path, key string) reply {
 }
 
 func (c *coverage) pages() {
-	for _, path := range []string{"/docs", "/openapi.json", "/healthz", "/readyz", "/widget.js", "/v1/reasons", "/v1/callback-origins", "/v1/receipt-keys"} {
+	for _, path := range []string{"/docs", "/openapi.json", "/healthz", "/readyz", "/widget.js", "/v1/reasons",
+		"/v1/callback-origins", "/v1/receipt-keys"} {
 		c.expect(200, c.w.get(path, ""))
 	}
 	c.expect(200, c.w.get("/v1/credits", c.key))
@@ -251,7 +252,8 @@ func (c *coverage) receipts() {
 	c.expect(415, c.post(path, c.key))
 	c.expect(404, w.post(path, c.key, `{"row":1,"job_id":"none"}`))
 	c.expect(422, w.post(path, c.key, `{"row":1}`))
-	held := w.upload(c.key, nil, part{"details", "", "true"}, part{"start", "", "false"}, part{"file", "l.csv", "email\na@shop.test\n"}).json(w.t)
+	list := part{"file", "l.csv", "email\na@shop.test\n"}
+	held := w.upload(c.key, nil, part{"details", "", "true"}, part{"start", "", "false"}, list).json(w.t)
 	c.expect(409, w.post(path, c.key, of(held)))
 	_, err := w.store.UpdateJob(done["job_id"].(string), func(j *store.Job) error { j.State = store.JobExpired; return nil })
 	require.NoError(w.t, err)
@@ -322,7 +324,8 @@ func (c *coverage) public() {
 
 // keyed are the operations that require a key.
 func (c *coverage) keyed(job string) (list []request) {
-	for _, what := range []string{"POST /v1/verify/single", "POST /v1/verify/batch", "POST /v1/verify/bulk", "GET /v1/verify/bulk", "GET /v1/domains/shop.test", "GET /v1/credits", "POST /v1/receipts",
+	for _, what := range []string{"POST /v1/verify/single", "POST /v1/verify/batch", "POST /v1/verify/bulk", "GET /v1/verify/bulk", "GET /v1/domains/shop.test",
+		"GET /v1/credits", "POST /v1/receipts",
 		"GET /v1/callback-secret", "POST /v1/callback-secret", "DELETE /v1/callback-secret", "GET " + job, "DELETE " + job,
 		"POST " + job + "/start", "POST " + job + "/recheck", "POST " + job + "/pause", "POST " + job + "/resume", "POST " + job + "/cancel", "GET " + job + "/plan", "GET " + job + "/why", "GET " + job + "/results", "GET " + job + "/callback", "POST " + job + "/callback"} {
 		method, path, _ := strings.Cut(what, " ")
@@ -355,7 +358,8 @@ func (c *coverage) unknownParameters() {
 		r.path, r.key = r.path+"?unheard_of=1", c.key
 		c.expect(422, c.w.do(r))
 	}
-	for _, path := range []string{"/v1/reasons", "/v1/callback-origins", "/v1/receipt-keys", "/docs", "/openapi.json", "/healthz", "/readyz", "/widget.js"} {
+	for _, path := range []string{"/v1/reasons", "/v1/callback-origins", "/v1/receipt-keys", "/docs", "/openapi.json", "/healthz", "/readyz",
+		"/widget.js"} {
 		c.expect(422, c.w.get(path+"?unheard_of=1", ""))
 	}
 	for _, path := range []string{"/verify/public", "/v1/verify/public"} {
@@ -370,7 +374,8 @@ func (c *coverage) draining() {
 		r.key = c.key
 		c.expect(503, c.w.do(r))
 	}
-	for _, path := range []string{"/docs", "/openapi.json", "/readyz", "/widget.js", "/v1/reasons", "/v1/callback-origins", "/v1/receipt-keys"} {
+	for _, path := range []string{"/docs", "/openapi.json", "/readyz", "/widget.js", "/v1/reasons",
+		"/v1/callback-origins", "/v1/receipt-keys"} {
 		c.expect(503, c.w.get(path, ""))
 	}
 	for _, path := range []string{"/verify/public", "/v1/verify/public"} {

@@ -90,7 +90,6 @@ var storeRefusals = []struct {
 	{store.ErrIdempotencyKey, httpd.Malformed, "send a shorter one."},
 	{store.ErrEmailTaken, httpd.Conflict, "choose another address, or use that account."},
 	{store.ErrTooManyKeys, httpd.Conflict, "then try again."},
-	{store.ErrReceiptKeys, httpd.Conflict, "each stays published, so no more are made."},
 	{store.ErrLedgerConflict, httpd.Conflict, "use a new grant_id for a new grant."},
 	{store.ErrSuppressionsFull, httpd.Conflict, "remove some first."},
 	{store.ErrBadEmail, httpd.Unacceptable, "email must be an address such as ann@example.com."},

@@ -18,10 +18,8 @@ const (
 )
 
 // job is the job of the path, if it belongs to the account.
-func job(c *call) (*store.Job, error) { return jobNamed(c, c.Param) }
-
-func jobNamed(c *call, id string) (*store.Job, error) {
-	j, err := c.srv.deps.Coordinator.Job(id)
+func job(c *call) (*store.Job, error) {
+	j, err := c.srv.deps.Coordinator.Job(c.Param)
 	if errors.Is(err, store.ErrNotFound) || (err == nil && j.Account != c.identity.User.ID) {
 		return nil, httpd.Refuse(httpd.NotFound, "There is no such job in this account: check the job_id.")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/api/receipts"
 	"probity/internal/receipt"
 )
 
@@ -74,7 +75,7 @@ func TestReceiptsAreVerifiedOffline(t *testing.T) {
 	require.Equal(t, 422, w.post("/v1/verify/single", w.testKey, `{"email":"valid@example.com","receipt":true}`).status)
 
 	before := publishedKeys(t, w)
-	_, err := w.store.NewReceiptKey("admin", time.Now())
+	_, err := receipts.NewKey(w.store, "admin", time.Now())
 	require.NoError(t, err)
 	require.Len(t, publishedKeys(t, w), len(before)+1)
 	verifiedReceipt(t, w, first.body)

@@ -40,11 +40,10 @@ func readSingle(d *httpd.Document) (q singleRequest, err error) {
 	if q.email, err = d.RequiredText("email"); err != nil {
 		return q, err
 	}
-	q.receipt, err = d.Boolean("receipt", false)
-	if err != nil {
-		return q, err
-	}
 	q.verifyOptions, err = readOptions(d, defaultTimeout, maxTimeout)
+	if err == nil {
+		q.receipt, err = d.Boolean("receipt", false)
+	}
 	return q, err
 }
 

@@ -171,8 +171,8 @@ func New(cfg Config) *Coordinator {
 // sourceCounter is a prober that knows its number of egress sources.
 type sourceCounter interface{ Sources() int }
 
-// Table is the provider table in force.
-func (c *Coordinator) Table() *engine.Table { return c.table.Load() }
+// TableOf is the provider table that is in force at a coordinator.
+func TableOf(c *Coordinator) *engine.Table { return c.table.Load() }
 
 // SetTable sets the provider table for all later decisions.
 func (c *Coordinator) SetTable(t *engine.Table) { c.table.Store(t) }

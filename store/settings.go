@@ -19,21 +19,43 @@ func (d *DB) Secret(name string) (secret []byte, err error) {
 	if err := checkName("secret", name); err != nil {
 		return nil, err
 	}
-	k := key(tableSetting, "secret "+name)
-	secret, err = get(d.db, k)
-	if err == nil || !errors.Is(err, ErrNotFound) {
+	secret, err = d.Setting("secret " + name)
+	if secret != nil || err != nil {
 		return secret, err
 	}
 	err = d.Commit("", func(b *pebble.Batch) error {
-		secret, err = get(b, k)
-		if err == nil || !errors.Is(err, ErrNotFound) {
+		secret, err = d.Setting("secret " + name)
+		if secret != nil || err != nil {
 			return err
 		}
 		secret = make([]byte, secretSize)
 		rand.Read(secret)
-		return b.Set(k, secret, nil)
+		return b.Set(key(tableSetting, "secret "+name), secret, nil)
 	})
 	return secret, err
+}
+
+// Setting returns a setting of the installation; nil if it is not there.
+func (d *DB) Setting(name string) ([]byte, error) {
+	v, err := get(d.db, key(tableSetting, name))
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	return v, err
+}
+
+// ChangeSetting makes of a setting what change makes of it.
+func (d *DB) ChangeSetting(name string, event AuditEvent, change func(former []byte) ([]byte, error)) error {
+	return d.Commit("", func(b *pebble.Batch) error {
+		former, err := d.Setting(name)
+		if err == nil {
+			former, err = change(former)
+		}
+		if err != nil {
+			return err
+		}
+		return b.Set(key(tableSetting, name), former, nil)
+	}, event.write)
 }
 
 // callbackSecret is the name of an account's setting.

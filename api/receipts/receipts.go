@@ -3,28 +3,25 @@ package receipts
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"time"
 
+	"probity/api/httpd"
 	"probity/coordinator"
+	"probity/coordinator/csvfile"
 	"probity/coordinator/results"
 	"probity/engine"
 	"probity/internal/receipt"
 	"probity/store"
 )
 
-// ErrNoVerdict is returned for a row that is not there, or has no address.
-var ErrNoVerdict = errors.New("the row has no verdict: name a row of the list that has an address")
-
 func sign(s *store.Store, result []byte, table *engine.Table, now time.Time) ([]byte, error) {
-	keys, err := s.ReceiptKeys(now)
+	keys, err := keysOf(s, now)
 	if err != nil {
 		return nil, err
 	}
 	hash := table.Hash()
-	return receipt.Sign(keys[len(keys)-1].Private(), result, hex.EncodeToString(hash[:]), now)
+	return receipt.Sign(keys[len(keys)-1].private(), result, hex.EncodeToString(hash[:]), now)
 }
 
 // Add adds the receipt of a single verification to its answer.
@@ -38,26 +35,31 @@ func Add(s *store.Store, answer []byte, a results.Single, now time.Time) ([]byte
 	return append(append(answer, signed...), '}'), nil
 }
 
-// OfRow is the receipt of a row of a finished job, counted from 1.
-func OfRow(ctx context.Context, s *store.Store, c *coordinator.Coordinator, job string, row int64, now time.Time) ([]byte, error) {
+// Read reads a request for a receipt of a row. The job that it names becomes the parameter of the call.
+func Read(c *httpd.Call) (row int64, err error) {
+	d := c.Document()
+	c.Param, err = d.RequiredText("job_id")
+	if err != nil {
+		return 0, err
+	}
+	if !d.Has("row") {
+		return 0, httpd.Refuse(httpd.Unacceptable, "row is missing: send the number of the row in the results; the first is 1.")
+	}
+	return d.Number("row", 0, 1, csvfile.MaxRows)
+}
+
+// OfRow is the receipt of a row of a finished job.
+func OfRow(ctx context.Context, s *store.Store, c *coordinator.Coordinator, j *store.Job, row int64, now time.Time) ([]byte, error) {
+	if !j.Details || j.Test {
+		return nil, httpd.Refuse(httpd.Unacceptable, "This job has no details, so there is nothing to sign: upload the list with details=true and a live key.")
+	}
 	var line bytes.Buffer
 	f := results.Filter{Form: results.Form{Format: results.JSONL}, NoInput: true, Row: uint32(row)}
-	if err := c.Results(ctx, job, f, &line); err != nil {
+	if err := c.Results(ctx, j.ID, f, &line); err != nil {
 		return nil, err
 	}
 	if line.Len() == 0 || bytes.Contains(line.Bytes(), []byte(`,"status":null,`)) {
-		return nil, ErrNoVerdict
+		return nil, httpd.Refuse(httpd.Unacceptable, "row %d has no verdict: name a row of the list that has an address.", row)
 	}
-	return sign(s, line.Bytes(), c.Table(), now)
-}
-
-// Show is how the API shows keys, the newest first.
-func Show(keys []store.ReceiptKey) map[string]any {
-	shown := make([]any, len(keys))
-	for i := range keys {
-		public := keys[i].Public()
-		shown[len(keys)-1-i] = map[string]any{"key_id": receipt.KeyID(public), "public_key": base64.StdEncoding.EncodeToString(public),
-			"created_at": keys[i].CreatedAt, "signs": i == len(keys)-1}
-	}
-	return map[string]any{"keys": shown}
+	return sign(s, line.Bytes(), coordinator.TableOf(c), now)
 }

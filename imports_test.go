@@ -59,6 +59,7 @@ var importRules = map[string][]string{
 		"prober/trace", "prober/source", "prober/wire", "prober/wire/press", "prober/wire/timing"},
 	"internal/ring":       {},
 	"internal/receipt":    {},
+	"api/tarball":         {},
 	"api/receipts":        {"api/httpd", "coordinator", "coordinator/csvfile", "coordinator/results", "engine", "internal/receipt", "store"},
 	"internal/shownname":  {},
 	"prober/doctor":       {"engine/..."},

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/api/httpd"
+	"probity/api/tarball"
 )
 
 // The prefix of a backup's scratch folder, and the name of the archive's last, empty entry: an archive without it is incomplete.
@@ -87,47 +88,8 @@ func (s *Server) prepareBackup(id string, jobs bool) (dir string, err error) {
 func writeBackup(w *io.PipeWriter, fs vfs.FS, dir string) error {
 	buffered := bufio.NewWriterSize(w, 64<<10)
 	t := tar.NewWriter(buffered)
-	if err := tarFolder(t, fs, dir, ""); err != nil {
+	if err := tarball.AddFolder(t, fs, dir, ""); err != nil {
 		return err
 	}
 	return errors.Join(t.WriteHeader(&tar.Header{Name: backupEnd, Typeflag: tar.TypeReg, Mode: 0o600}), t.Close(), buffered.Flush())
-}
-
-// tarFolder packs the files of a folder, under names that begin with prefix. State is at most three levels deep.
-func tarFolder(t *tar.Writer, fs vfs.FS, dir, prefix string) error {
-	names, err := fs.List(dir)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		path := fs.PathJoin(dir, name)
-		info, err := fs.Stat(path)
-		switch {
-		case err == nil && info.IsDir():
-			err = tarFolder(t, fs, path, prefix+name+"/")
-		case err == nil:
-			err = tarFile(t, fs, path, prefix+name)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-func tarFile(t *tar.Writer, fs vfs.FS, path, name string) error {
-	f, err := fs.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if err := t.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o600, Size: info.Size()}); err != nil {
-		return err
-	}
-	_, err = io.CopyN(t, f, info.Size())
-	return err
 }

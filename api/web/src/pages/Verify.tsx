@@ -23,7 +23,7 @@ export function Verify() {
   const [age, setAge] = useState("604800");
   const ask = useMutation({
     mutationFn: (address: string) =>
-      take(api.POST("/v1/verify/single", { body: { email: address, check_smtp: smtp, timeout: 20, max_age: Number(age), details: true } })),
+      take(api.POST("/v1/verify/single", { body: { email: address, check_smtp: smtp, timeout: 20, max_age: Number(age), details: true, receipt: false } })),
     onSuccess: (result) => {
       const verified = { result, smtp, age };
       keepVerified(verified);

@@ -99,7 +99,8 @@ func Parse(text []byte) (*Receipt, error) {
 	if !ok || version != Version {
 		return nil, fmt.Errorf("it is of another version than %d", Version)
 	}
-	if r.Statement, ok = whole["statement"].(map[string]any); !ok {
+	r.Statement, ok = whole["statement"].(map[string]any)
+	if !ok {
 		return nil, errors.New("it is no receipt: it has no statement")
 	}
 	if r.IssuedAt, err = time.Parse(time.RFC3339, issued); err != nil {

@@ -144,6 +144,7 @@ func (s *Server) dashRoutes() []*route {
 		s.newRoute("GET /app/", getApp, anyone, pageQuery),
 		s.newRoute("GET /app/{page}", getApp, anyone, pageQuery),
 		s.newRoute("GET /app/{page}/{item}", getApp, anyone, pageQuery),
+		s.newRoute("GET /app/{page}/{item}/{part}", getApp, anyone, pageQuery),
 		s.newRoute("GET /assets/{file}", getAsset, anyone),
 	}
 }

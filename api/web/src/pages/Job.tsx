@@ -5,7 +5,7 @@ import { lazy, Suspense, useState, type FormEvent, type ReactNode } from "react"
 import { ApiError, api, take, type Job, type Schemas, type Status } from "../api/client";
 import { callback, isOver, job as jobQuery, jobProviders, reasons, session } from "../api/queries";
 import { bytes, counted, decimal, duration, exactly, number, share } from "../format";
-import { Ask, Badge, Busy, CopyButton, Empty, Facts, Icon, JobBadge, Loaded, Moment, More, Name, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, Warning, type Column } from "../parts";
+import { Ask, Badge, Busy, CopyButton, Cut, Empty, Facts, Icon, JobBadge, Loaded, Moment, More, Name, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, Warning, type Column } from "../parts";
 import { titleOf, usePace } from "../parts/JobTable";
 import { WhyPanel } from "../parts/WhyPanel";
 import { useFragment } from "../search";
@@ -55,7 +55,12 @@ function Found({ job: j }: { job: Job }) {
       tab={over ? `${j.status}: ${titleOf(j)}` : `${Math.floor(j.percent)} %, ${titleOf(j)}`}
       note={
         <>
-          <JobBadge job={j} /> {j.filename && j.filename !== titleOf(j) ? `${j.filename}, ` : ""}uploaded <Moment at={j.created_at} />
+          <JobBadge job={j} /> {j.filename && j.filename !== titleOf(j) && (
+            <>
+              <Cut text={j.filename} />,{" "}
+            </>
+          )}
+          uploaded <Moment at={j.created_at} />
           {over && (
             <>
               , done <Moment at={j.finished_at} />
@@ -300,16 +305,47 @@ function Reasons({ job: j }: { job: Job }) {
           { title: "Share", kind: "number", of: ([, n]) => share(n, total) },
         ]}
       />
-      {put > 0 && isOver(j.status) && (
-        <Text size="sm" c="dimmed" mt="sm">
-          {counted(put, "row")} could not be determined after retries. UNKNOWN rows are free. Verify them again in a day or two:{" "}
-          <a href={resultsPath(j.job_id, ["UNKNOWN"], "csv", "none")} download>
-            download the UNKNOWN rows
-          </a>
-          .
-        </Text>
-      )}
+      {put > 0 && isOver(j.status) && <Recheck job={j} rows={put} />}
     </Panel>
+  );
+}
+
+/** Recheck verifies the rows without a verdict again, as a job of their own. */
+function Recheck({ job: j, rows }: { job: Job; rows: number }) {
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const again = useMutation({
+    mutationFn: () =>
+      take(
+        api.POST("/v1/verify/bulk/{job_id}/recheck", {
+          params: { path: { job_id: j.job_id }, header: { "Idempotency-Key": `recheck ${j.job_id}` } },
+          body: { status: ["UNKNOWN"] },
+        }),
+      ),
+    onSuccess: (next) => {
+      client.setQueryData(["job", next.job_id], next);
+      void client.invalidateQueries({ queryKey: ["jobs"] });
+      void client.invalidateQueries({ queryKey: ["credits"] });
+      void navigate({ to: "/lists/$jobId", params: { jobId: next.job_id } });
+    },
+  });
+  return (
+    <Stack gap="xs" mt="sm" align="flex-start">
+      <Text size="sm" c="dimmed">
+        {counted(rows, "row")} could not be determined after retries. UNKNOWN rows are free. Verify them again in a day or two, when receivers may answer otherwise.
+      </Text>
+      {again.error && <Trouble error={again.error} />}
+      <Group gap="xs">
+        {j.status === "completed" && (
+          <Button size="compact-sm" loading={again.isPending} onClick={() => again.mutate()}>
+            Verify the UNKNOWN rows again
+          </Button>
+        )}
+        <Button size="compact-sm" variant="default" component="a" href={resultsPath(j.job_id, ["UNKNOWN"], "csv", "none")} download>
+          Download them
+        </Button>
+      </Group>
+    </Stack>
   );
 }
 
@@ -479,8 +515,7 @@ function Callback({ job: j }: { job: Job }) {
               {isOver(j.status) ? <CallbackBadge callback={c} /> : "Will be sent when the job finishes."}
               {c.next_attempt_at && c.status === "pending" && isOver(j.status) && (
                 <>
-                  {" "}
-                  next attempt <Moment at={c.next_attempt_at} />
+                  ; next attempt <Moment at={c.next_attempt_at} />
                 </>
               )}
             </Text>

@@ -263,6 +263,12 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
                   allowDeselect={false}
                 />
               )}
+              <Switch
+                label="Include the evidence of each row"
+                description="Adds columns with the SMTP reply, the control it rests on, and the rule"
+                checked={options.details ?? false}
+                onChange={(e) => set({ details: e.currentTarget.checked })}
+              />
               <NumberInput label="Reuse cached results up to (days)" min={0} max={3650} value={options.maxAgeDays} onChange={(v) => set({ maxAgeDays: Number(v) || 0 })} />
               <NumberInput label="Stop retrying after (hours)" placeholder="Plan default, at least 24" min={1} max={720} value={options.maxHours || ""} onChange={(v) => set({ maxHours: Math.min(720, Math.max(0, Number(v) || 0)) })} />
             </Stack>

@@ -33,7 +33,7 @@ export function Page({ title, tab = title, note, actions, children }: PageProps)
             {title}
           </Title>
           {note && (
-            <Text c="dimmed" mt={4} maw="52rem" style={{ textWrap: "pretty" }}>
+            <Text c="dimmed" mt={4} maw="52rem" style={{ textWrap: "pretty", overflowWrap: "anywhere" }}>
               {note}
             </Text>
           )}

@@ -12,6 +12,7 @@ export interface Options {
   column: string; // as the server wants it: a header name or a 1-based index; empty to let it choose
   hasHeader: boolean;
   delimiter?: string; // as the server wants it; none to let it choose
+  details?: boolean; // the evidence of each row is in the result
   columnCheck?: boolean; // false: verify the column though almost no cell of it looks like an address
   callbackUrl: string;
   callbackContent: "full" | "auto" | "link";
@@ -117,6 +118,7 @@ export function form(file: File, o: Options): FormData {
   if (o.column) f.set("email_column", o.column);
   f.set("has_header", String(o.hasHeader));
   if (o.delimiter) f.set("delimiter", o.delimiter);
+  if (o.details) f.set("details", "true");
   if (o.columnCheck === false) f.set("column_check", "false");
   if (o.callbackUrl) {
     f.set("callback_url", o.callbackUrl);

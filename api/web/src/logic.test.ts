@@ -12,7 +12,7 @@ import { choose, receiver } from "./pages/Queues";
 import { settled } from "./pages/Usage";
 import { lasting, sum } from "./pages/Overview";
 import { form } from "./upload/uploads";
-import { checks, curl, quote, resultsPath, scoreText } from "./verdict";
+import { checks, controlText, curl, quote, resultsPath, scoreText } from "./verdict";
 
 describe("format", () => {
   it.each([
@@ -168,6 +168,13 @@ describe("nodes and queues", () => {
     ["google", "google"],
     ["mx1.a.example,mx2.a.example,mx3.a.example", "mx1.a.example and 2 more"],
   ])("the receiver of %j is %s", (route, want) => expect(receiver({ route, provider: "" })).toBe(want));
+});
+
+describe("the control of an answer", () => {
+  it.each(["made_up_refused_after", "recipient_refused_after", "made_up_refused_before", "recipient_accepted_after_same_connection", "recipient_accepted_after", "made_up_recipient", "new_kind"])("is in words: %s", (kind) => {
+    expect(controlText(kind)).toMatch(/^[A-Z][a-z -]+(, over the same connection)?$/);
+    expect(controlText(kind)).not.toContain("_");
+  });
 });
 
 describe("queues that are held back", () => {

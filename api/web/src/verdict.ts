@@ -146,3 +146,23 @@ export function curl(origin: string, email: string, options: { check_smtp: boole
 export function quote(s: string): string {
   return `'${s.replaceAll("'", `'\\''`)}'`;
 }
+
+/** controlText says what the same host did for another recipient, on which the answer rests. */
+export function controlText(kind: string): string {
+  switch (kind) {
+    case "made_up_refused_after":
+      return "The host refused a made-up recipient after it accepted this one";
+    case "recipient_refused_after":
+      return "The host refused another recipient after it accepted this one";
+    case "made_up_refused_before":
+      return "The host refused a made-up recipient before";
+    case "recipient_accepted_after_same_connection":
+      return "The host accepted a recipient after it refused this one, over the same connection";
+    case "recipient_accepted_after":
+      return "The host accepted a recipient after it refused this one";
+    case "made_up_recipient":
+      return "What a made-up recipient of the domain got";
+    default:
+      return "Another recipient of the host";
+  }
+}

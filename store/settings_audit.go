@@ -25,11 +25,11 @@ type AuditEvent struct {
 	Cursor string    `json:"-"` // set by AuditEvents: continue below this event
 }
 
-// AuditActions lists the actions that this program writes, here and in the packages that call Audit. A log may have others, of other
-// versions.
+// AuditActions lists the actions that this program writes. A log may have others, of other versions.
 func AuditActions() []string {
-	return []string{"sign in", "user add", "user disable", "user enable", "user limits", "user password", "reset link", "totp on", "totp off", "recovery code", "key create", "key revoke", "grant",
-		"callback secret", "suppress", "unsuppress", "erase", "release", "backup", ActionDownload}
+	return []string{"sign in", "user add", "user disable", "user enable", "user limits", "user password", "reset link",
+		"totp on", "totp off", "recovery code", "key create", "key revoke", "grant",
+		"callback secret", "receipt key", "suppress", "unsuppress", "erase", "release", "backup", ActionDownload}
 }
 
 // ActionDownload is the action of a download of results. There may be many, so only these events are deleted, together with old jobs.

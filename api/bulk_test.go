@@ -92,7 +92,8 @@ func TestPartsInAnyOrder(t *testing.T) {
 		require.Equal(t, "n", job["name"], name)
 		w.waitForJob(w.key, job["job_id"].(string))
 	}
-	job := w.uploadAndWait(w.key, part{"file", "l.csv", "email\na@shop.test\n"}, part{"callback_url", "", "http://127.0.0.1:9/x"}, part{"max_hours", "", "3"}, part{"callback_content", "", "link"}, part{"callback_input", "", "true"},
+	job := w.uploadAndWait(w.key, part{"file", "l.csv", "email\na@shop.test\n"}, part{"callback_url", "", "http://127.0.0.1:9/x"},
+		part{"max_hours", "", "3"}, part{"callback_content", "", "link"}, part{"callback_input", "", "true"},
 		part{"callback_headers", "", `{"x-token":"hunter2"}`})
 	require.Equal(t, "http://127.0.0.1:9/x", job["callback_url"])
 	kept, err := w.store.Job(job["job_id"].(string))
@@ -152,7 +153,8 @@ func TestBadUploads(t *testing.T) {
 		{"max_hours behind", []part{{"file", "a.csv", "email\na@b.c\n"}, {"max_hours", "", "721"}}, 422, "max_hours must be auto, or a whole number from 1 to 720."},
 		{"callback_content", []part{{"file", "a.csv", "email\na@b.c\n"}, {"callback_content", "", "some"}}, 422, "callback_content"},
 		{"callback_input", []part{{"file", "a.csv", "email\na@b.c\n"}, {"callback_input", "", "some"}}, 422, "callback_input"},
-		{"a header of the connection", []part{{"file", "a.csv", "email\na@b.c\n"}, {"callback_url", "", "http://127.0.0.1:9/"}, {"callback_headers", "", `{"connection":"hunter2"}`}}, 422, "Connection"},
+		{"a header of the connection", []part{{"file", "a.csv", "email\na@b.c\n"},
+			{"callback_url", "", "http://127.0.0.1:9/"}, {"callback_headers", "", `{"connection":"hunter2"}`}}, 422, "Connection"},
 		{"a header of ours", []part{{"callback_headers", "", `{"Content-Length":"hunter2"}`}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "Content-Length"},
 		{"headers without a callback", []part{{"callback_headers", "", `{"X-A":"hunter2"}`}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "callback_url"},
 		{"callback that is none", []part{{"file", "a.csv", "email\na@b.c\n"}, {"callback_url", "", "ftp://example.com/"}}, 422, "callback_url"},

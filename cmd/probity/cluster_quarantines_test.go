@@ -14,7 +14,8 @@ import (
 
 func TestClusterShowsQuarantines(t *testing.T) {
 	answer := `{"coordinator":"hub","nodes":[],"quarantines":[
-		{"node":"n1","source":"192.0.2.1","receiver":"Outlook.com","route":"outlook","reply":"550 5.7.1 blocked","rule":"outlook/blocked","until":"2026-03-01T12:00:00Z"},
+		{"node":"n1","source":"192.0.2.1","receiver":"Outlook.com","route":"outlook","reply":"550 5.7.1 blocked",
+			"rule":"outlook/blocked","until":"2026-03-01T12:00:00Z"},
 		{"node":"n2","source":"192.0.2.2","receiver":"","route":"","reply":"","rule":"","until":"2026-03-01T13:00:00Z"}]}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }))
 	defer server.Close()

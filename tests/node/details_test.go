@@ -6,23 +6,19 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
-	"probity/bench/sim/world"
 	"probity/coordinator/ingest"
 	"probity/coordinator/results"
 	"probity/engine"
 	"probity/internal/app"
-	"probity/internal/memnet"
 	"probity/tests/harness"
 )
 
@@ -33,23 +29,11 @@ func TestDetailsJustifyEachVerdict(t *testing.T) {
 	if harness.RaceEnabled {
 		t.Skip("20,000 rows take minutes with the race detector; TestSystemInVirtualTime looks for races")
 	}
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		network := memnet.New()
-		server, err := sim.Start(ctx, world.Config{Seed: harness.ListSeed, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
-		require.NoError(t, err)
-		var list bytes.Buffer
-		require.NoError(t, world.WriteList(&list, server.World, scoredRows, harness.ListSeed))
-		n := harness.NodeOfTwo(t, network, server.DNS)
-		require.NoError(t, n.RunWhile(ctx, func(ctx context.Context) error {
-			requireJustified(t, detailedList(ctx, t, n, list.Bytes()))
-			cached := requireJustified(t, detailedList(ctx, t, n, list.Bytes()))
-			require.Greater(t, cached, scoredRows/2)
-			return nil
-		}))
-		require.NoError(t, n.Close())
-		require.NoError(t, server.Close())
+	onInternet(t, func(ctx context.Context, t *testing.T, n *app.Node, internet *sim.Server) {
+		list := sampleList(t, internet)
+		requireJustified(t, detailedList(ctx, t, n, list))
+		cached := requireJustified(t, detailedList(ctx, t, n, list))
+		require.Greater(t, cached, scoredRows/2)
 	})
 }
 

@@ -2,21 +2,17 @@ package node_test
 
 import (
 	"context"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim"
-	"probity/bench/sim/world"
 	"probity/coordinator"
 	"probity/coordinator/ingest"
 	"probity/internal/app"
-	"probity/internal/memnet"
 	"probity/tests/harness"
 )
 
@@ -54,26 +50,15 @@ func TestWhyTellsTheTruth(t *testing.T) {
 	if harness.RaceEnabled {
 		t.Skip("it is long, and its paces are tried without the race detector")
 	}
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		network := memnet.New()
-		internet, err := sim.Start(ctx, world.Config{Seed: harness.ListSeed, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
-		require.NoError(t, err)
-		n := harness.NodeOfTwo(t, network, internet.DNS)
+	onInternet(t, func(ctx context.Context, t *testing.T, n *app.Node, internet *sim.Server) {
 		var jobs []*slowJob
-		require.NoError(t, n.RunWhile(ctx, func(ctx context.Context) error {
-			for _, p := range whyPersonas {
-				list := "email\n" + strings.Join(internet.World.Addresses(p, whyRows), "\n") + "\n"
-				job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: strings.NewReader(list), Options: ingest.Options{MaxHours: ingest.MaxHours}})
-				require.NoError(t, err)
-				jobs = append(jobs, &slowJob{persona: p, id: job.ID})
-			}
-			followSlowJobs(ctx, t, n, internet, jobs)
-			return nil
-		}))
-		require.NoError(t, n.Close())
-		require.NoError(t, internet.Close())
+		for _, p := range whyPersonas {
+			list := "email\n" + strings.Join(internet.World.Addresses(p, whyRows), "\n") + "\n"
+			job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: strings.NewReader(list), Options: ingest.Options{MaxHours: ingest.MaxHours}})
+			require.NoError(t, err)
+			jobs = append(jobs, &slowJob{persona: p, id: job.ID})
+		}
+		followSlowJobs(ctx, t, n, internet, jobs)
 		var c truths
 		for _, j := range jobs {
 			c.add(t, j)

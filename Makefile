@@ -1,29 +1,4 @@
-# make demo    the main job: a simulated mail internet, a sample list, its verdicts
-# make test    the whole test suite; without the race detector where there is no C compiler, and its last line says so
-# make nightly every long target and make test, one after another, with a table of times and verdicts at the end; as root
-# make bench   every scenario of probity bench, or SCENARIOS="bulk single"; make bench-peers: Probity beside other libraries
-# make check   format, vet, staticcheck, import rules, sizes and names, generated code
-# make fleet   kills, and cuts of CUT of gossip, of streams and of both, against a cluster in network namespaces; as root;
-#              PROBITY_FLEET_ROWS=200000 for a longer list
-# make kills   SIGKILL of each prober each minute of an hour, processes in namespaces, at that pace (EACH); as root
-# make serve-kills  SIGKILLS SIGKILLs of one server, at random moments, while it has a job of KILLED_ROWS rows
-# make fair    single calls and small lists while one of FAIR rows is under way, in virtual time
-# make torture  faults from a seed against processes of every part: make torture SEED=7 TIME=15m
-# make makespan  the time that a list of MAKESPAN rows takes with the shipped budgets, after the least that it can
-# make versions  an older version, built from the history, with this one in a cluster of processes; as root
-# make tenants   how a list of 20,000 domains behind two gateways scales with egress identities, in virtual time
-# make web     the dashboard anew, into the tree from where the next build embeds it; needs Node. make build does it when
-#              its sources changed; without Node the program is built all the same, and says how to get the page
-# make charts    renders deploy/helm anew; make deploycheck: Helm's linter, Kubernetes' types, Prometheus' parsers over deploy
-# make receivers  callbacks to the HTTP servers of Python, PHP and Go, Flask under gunicorn, and Express, which must be installed
-# make mta     verdicts on the mailboxes of real mail servers, each in a system and a network namespace of its own; as root, with
-#              debootstrap; the servers are kept in MTA_CACHE
-# make hostile  verdicts on mailboxes of a hundred domains whose replies mislead, in lists and single calls, in virtual time
-# make rehearse  the runbook in three network namespaces: break a prober, mend it, back up, restore; as root
-# make house   packages and types with their sizes; fails over their limits
-# make licences  docs/licences.md anew; make vulncheck: known holes in what is linked, where their database can be reached
-# make test-web  the tests of the dashboard alone; make test-race, test-calm, test-rest and test-fuzz: the other parts of make test
-# make race    with the race detector, what make test tries without it because it would take long
+# make help lists the targets: each has its line behind ##.
 GO ?= go
 # Everything is compiled without C, as the program that is shipped, and so compiled once for the program, the checks and the tests.
 # Only the race detector needs C.
@@ -32,16 +7,6 @@ export CGO_ENABLED := 0
 DETECTOR = $(eval DETECTOR := $$(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race))$(DETECTOR)
 # The longest first.
 RACE := ./cmd/... ./prober/... ./coordinator/... ./tests/fleet ./tests/node ./store/... ./internal/... ./api/httpd ./bench/sim/... ./engine/dns ./engine/smtp
-# What is tried without the race detector: paces that are not its own; fleets and kills of processes, which others of their kind in
-# virtual time stand for; and bubbles of virtual hours, which take half a minute and more with it.
-CALM := TestTorture|TestTortureOfTime|TestThroughputIsLinearInIdentities|TestFleetIsFair|TestMakespan|TestFleetOfProcesses|TestFleetIsCut|TestNarrowRouteHasOneHour|TestRestartedCoordinatorWaitsForItsNodes|TestKillAndGoOn|TestServeIsKilledAndItsJobIsExact|TestAFullDiskNeverEndsTheServer|TestVerifyOnAFullDiskGoesOnExactly|TestSystemOfProcesses|TestScoresVaryInsideTheirBucket|TestRoutesOfUnusedNodesMoveAtOnce|TestMovedRoutesWaitForTheFormerOwner|TestTenantsOfAFleetHaveOneSource|TestRefereeKnowsTheKinds|TestLongBacklogUsesTheHour|TestShortJobFindsRoomAtASharedAddress|TestShortJobFindsRoomBesideALongBacklog|TestBudgetsAreUsed|TestFleetAvoidsListedSources|TestCallbackRetriesBySchedule|TestADamagedCacheIsSetAside|TestEraseRecoversFromAnyFailedStep|TestFleetChangesItsTable|TestAdminCommands
-# What takes the race detector a quarter of a minute and more, for interleavings that shorter tests of the same code have too: make test
-# tries it without the detector, and make race, each night, with it.
-SLOW_RACE := TestFleetSurvivesKillsAndCutsInVirtualTime|TestBitFlipNeverChangesResults|TestBitFlipNeverChangesARunningJob|TestBackupIsConsistentInAnyCopyOrder|TestJobRecoversFromAnyFailedStep|TestSilentAcceptanceIsSeenOverManyConnections|TestSilentAcceptanceIsSeenOverOtherRoutes|TestBudgetHoldsWhenKilledEachMinute|TestLedgerInvariants|TestAnAnsweredCallIsCharged|TestProviderFileRemarks
-# What takes minutes of waiting; make test has the same questions of other set-ups, and make fleet and make nightly ask them here.
-NIGHTLY := TestFleetSurvives
-SLOWLY := ./tests/fleet ./coordinator ./prober ./prober/doctor ./store
-CALMLY := $(SLOWLY) ./cmd/probity ./tests/process ./tests/node ./internal/admin ./coordinator/callback ./coordinator/fleet ./store/cache
 FUZZTIME ?= 500x
 ROWS ?= 20000
 CUT ?= 3m
@@ -56,25 +21,31 @@ PEERS ?=
 
 PAGE := api/web/dist/.built
 
+.DEFAULT_GOAL := build
+.PHONY: help demo build check test test-web test-race test-calm test-rest test-fuzz race nightly bench bench-peers \
+	fleet kills serve-kills fair torture makespan versions tenants history hostile mta receivers rehearse fuzz web \
+	charts deploycheck house generate licences vulncheck clean root
+
 # The parts of make test, in the order in which they begin.
 PARTS := test-web test-race test-calm test-rest test-fuzz
 
-.PHONY: demo history fair fleet kills serve-kills versions makespan tenants hostile test test-race test-calm test-rest test-fuzz race check build web generate fuzz bench bench-peers torture clean test-web charts deploycheck rehearse licences vulncheck nightly root mta receivers house
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: $(PAGE)
+build: $(PAGE) ## the program, with the dashboard where Node is there
 	$(GO) build -o bin/probity ./cmd/probity
 
 $(PAGE): api/openapi.yaml $(addprefix api/web/,build.sh node.sh index.html package-lock.json tsconfig.json vite.config.ts) $(shell find api/web/src -type f ! -name schema.d.ts)
 	sh api/web/build.sh
 
-web:
+web: ## the dashboard anew; needs Node; make build does it when its sources changed
 	sh api/web/build.sh
 
-test-web: build
+test-web: build ## a part of make test: the dashboard's tests, in a browser
 	sh api/web/test.sh "$(CURDIR)/bin/probity"
 
 # Without the dashboard, which takes longer to build than the rest.
-demo:
+demo: ## the main job: a simulated mail internet, a sample list, its verdicts
 	@echo "Building the program; the first time this takes a minute or two. Each package is named, and some seconds of linking end it."
 	$(GO) build -v -o bin/probity ./cmd/probity
 	./bin/probity demo --rows $(ROWS) --exit --listen 127.0.0.1:0
@@ -82,22 +53,22 @@ demo:
 root:
 	@[ "$$(id -u)" = 0 ] || { echo "make $(MAKECMDGOALS): network namespaces are made here, which needs root" >&2; exit 1; }
 
-fleet: root
+fleet: root ## kills and cuts (CUT) of processes in network namespaces; as root; PROBITY_FLEET_ROWS=200000: a longer list
 	PROBITY_FLEET_CUT=$(CUT) $(GO) test -v -count=1 -timeout 90m -run '^(TestFleetSurvives|TestFleetCutsOneByOne)$$' ./tests/process
 
-kills: root
+kills: root ## SIGKILL of each prober each minute (EACH) of an hour, in network namespaces; as root
 	PROBITY_KILLS_EACH=$(EACH) $(GO) test -v -count=1 -timeout 90m -run '^TestKilledProbersKeepTheHour$$' ./tests/process
 
-serve-kills:
+serve-kills: ## SIGKILLS SIGKILLs of one server, at random moments, while it has a job of KILLED_ROWS rows
 	PROBITY_SERVE_KILLS=$(SIGKILLS) PROBITY_SERVE_KILLS_ROWS=$(KILLED_ROWS) $(GO) test -v -count=1 -timeout 1h -run '^TestServeIsKilledAndItsJobIsExact$$' ./cmd/probity
 
-fair:
+fair: ## single calls and small lists while one of FAIR rows is under way, in virtual time
 	PROBITY_FAIR_ROWS=$(FAIR) $(GO) test -v -count=1 -timeout 1h -run '^TestFleetIsFair$$' ./tests/fleet
 
 # Two parts at a time: the dashboard's tests wait for a browser, and the race detector's part, the longest, has one processor a
 # package. All are run, whatever became of the others. The output names every test: one binary ended with FAIL and named none. make
 # check has vetted the packages.
-test:
+test: ## the whole suite; without the race detector where there is no C compiler, and its last line says so
 	@MAKE="$(MAKE) DETECTOR=$(DETECTOR)" sh tools/parts.sh build $(PARTS)
 	@echo "make test: all passed, $(if $(DETECTOR),with the race detector,WITHOUT THE RACE DETECTOR: it does not build here. Install a C compiler (Debian: gcc and libc6-dev), or see what go build -race runtime/cgo says)"
 
@@ -108,110 +79,109 @@ test-race test-calm test-rest test-fuzz: $(PAGE)
 # processors, with one state of the race detector for both, which then dies of it (golang/go#78156). The detector looks for what is not
 # ordered, not for what happens at once: it sees fewer interleavings so, and still tells the races in them.
 # What may still race when a test has ended has no second to do so (atexit_sleep_ms): programs that tests start would wait it each time.
-test-race:
-	CGO_ENABLED=$(if $(DETECTOR),1,0) GORACE=atexit_sleep_ms=0 $(GO) test -v -vet=off $(DETECTOR) -cpu 1 -timeout 40m -skip '^($(CALM)|$(SLOW_RACE)|$(NIGHTLY))$$' $(RACE)
+test-race: ## a part of make test: what the race detector watches
+	CGO_ENABLED=$(if $(DETECTOR),1,0) GORACE=atexit_sleep_ms=0 PROBITY_RACE=day $(GO) test -v -vet=off $(DETECTOR) -cpu 1 -timeout 40m $(RACE)
 
-test-calm:
-	$(GO) test -v -vet=off -timeout 40m -run '^($(CALM)|$(SLOW_RACE))$$' $(CALMLY)
+test-calm: ## a part of make test: what runs without the race detector (internal/detector says why)
+	$(GO) test -v -vet=off -timeout 40m $$(sh tools/spared.sh Spare SpareByDay)
 
-test-rest:
+test-rest: ## a part of make test: packages without goroutines
 	packages="$$($(GO) list ./...)" && $(GO) test -v -vet=off $$(echo "$$packages" | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/ -e /tests/fleet -e /tests/node -e /tests/process -e /internal/ -e /api/httpd)
 
 # What make test does not give the race detector the time for, and a job five times as long as there.
-race:
+race: ## what make test runs without the race detector because it takes long, with it
 	CGO_ENABLED=1 PROBITY_LONG_JOB_ROWS=300000 $(GO) test -count=1 -v -race -cpu 1 -timeout 1h -run '^TestLongJobDoesNotDelayAShortOne$$' ./coordinator
-	CGO_ENABLED=1 $(GO) test -count=1 -v -race -cpu 1 -timeout 1h -run '^($(SLOW_RACE))$$' $(SLOWLY)
+	CGO_ENABLED=1 PROBITY_RACE=night $(GO) test -count=1 -v -race -cpu 1 -timeout 1h $$(sh tools/spared.sh SpareByDay)
 
 # Goes on after a target that failed, and fails at the end.
-nightly:
+nightly: ## every long target and make test, one after another, with a table at the end; as root
 	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history bench torture serve-kills rehearse mta receivers fleet kills
 
-versions: root
+versions: root ## an older version, built from the history, with this one in a cluster of processes; as root
 	PROBITY_VERSIONS=1 $(GO) test -v -count=1 -timeout 30m -run '^TestVersions' ./tests/process
 
 # In virtual time: a million rows take days of that and minutes of ours.
-makespan:
+makespan: ## the time that a list of MAKESPAN rows takes with the shipped budgets, after the least that it can
 	PROBITY_MAKESPAN_ROWS=$(MAKESPAN) $(GO) test -count=1 -v -timeout 2h -run '^TestMakespan$$' ./tests/node
 
 # A start, a retention pass and an erasure with a million records of expired jobs, 8,000 kept jobs and 100,000 accounts.
-history:
+history: ## start, retention and erasure with a million expired jobs, 8,000 kept ones and 100,000 accounts
 	PROBITY_HISTORY_JOBS=1000000 $(GO) test -count=1 -v -timeout 1h -run '^TestHistoryDelaysNothing$$' ./coordinator
 
 # In virtual time too: 14 days of it for one source, and five minutes of a processor.
-tenants:
+tenants: ## how a list of 20,000 domains behind two gateways scales with sources, in virtual time
 	PROBITY_TENANTS_ROWS=20000 $(GO) test -count=1 -v -timeout 2h -run '^TestTenantsScale$$' ./tests/node
 
 # In virtual time as well. It prints what became of each receiver's mailboxes, and the scores against the truth.
-hostile:
+hostile: ## verdicts on a hundred domains whose replies mislead, in lists and single calls, in virtual time
 	PROBITY_HOSTILE=1 $(GO) test -count=1 -v -timeout 1h -run '^TestHostileReceivers$$' ./tests/hostile
 
-check:
+check: ## format, vet, linters, import rules, sizes and names, generated code
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
-	$(GO) test -count=1 -run 'TestImportRules|TestHouse|TestOneStatementALine|TestNamesArePlain|TestArchitecturePage' .
+	$(GO) test -count=1 ./tests/house
 	sh tools/wire.sh check
 	$(GO) mod tidy -diff
 
 # Packages with their lines, antique words and imports, and types with many methods; fails where one is over its limit.
-house:
-	$(GO) test -count=1 -v -run TestHouse .
+house: ## packages and types with their sizes; fails over their limits
+	$(GO) test -count=1 -v -run TestHouse ./tests/house
 
 # The lists need Node; the description of the API is read from api/openapi.yaml.
-generate:
+generate: ## lists, protocol and API description anew; the lists need Node
 	cd tools/lists && npm ci --silent && node generate.mjs
 	sh tools/wire.sh
 	$(GO) test ./api -run Description -rewrite
 
 # Every fuzz target of the project, one after another. Compiling counters of branches into all packages takes longer than 500 inputs of
 # each target, and helps only longer runs: make test goes without, make nightly and make fuzz FUZZTIME=10m have them.
-test-fuzz:
+test-fuzz: ## a part of make test: each fuzz target for 500 inputs
 	sh tools/fuzz.sh 500x unguided
 
-fuzz:
+fuzz: ## each fuzz target for FUZZTIME, with coverage
 	sh tools/fuzz.sh $(FUZZTIME)
 
 # The page is written beside the binary.
-bench: build
+bench: build ## every scenario of probity bench, or SCENARIOS="bulk single"
 	./bin/probity bench $(SCENARIOS) --html bin/bench.html
 
 # A module of its own, so that what Probity is compared with stays out of go.mod. Linux, with user namespaces.
-bench-peers: build
+bench-peers: build ## Probity next to other libraries
 	$(GO) -C bench/peers build -o ../../bin/peers .
 	./bin/peers --probity bin/probity $(PEERS)
 
 # Faults of every kind, drawn from SEED, for about TIME: processes, disks, files of jobs, names, mail servers, cables, clocks.
 SEED ?= 1
 TIME ?= 15m
-torture:
+torture: ## faults from a seed against processes of every part: make torture SEED=7 TIME=15m
 	PROBITY_TORTURE_SEED=$(SEED) PROBITY_TORTURE_TIME=$(TIME) $(GO) test -count=1 -v -timeout 3h -run '^TestTorture' ./cmd/probity
 
-charts:
+charts: ## renders deploy/helm anew
 	cd tools/deploy && $(GO) run . -write ../../deploy
 
-deploycheck:
+deploycheck: ## Helm's linter, Kubernetes' types, Prometheus' parsers over deploy
 	cd tools/deploy && $(GO) run . ../../deploy
 
-rehearse: root build
+rehearse: root build ## the runbook in three network namespaces: break a prober, mend it, back up, restore; as root
 	sh deploy/rehearse.sh "$(CURDIR)/bin/probity"
 
-# The first run takes some ten minutes: Debian's packages are fetched, and maddy is compiled.
-# Callbacks to HTTP servers as people run them.
-receivers:
+receivers: ## callbacks to HTTP servers of Python, PHP, Go and Express, which must be installed
 	@command -v gunicorn node php >/dev/null || { echo "receivers: install them; on Debian: apt-get install gunicorn python3-flask nodejs node-express php-cli" >&2; exit 1; }
 	PROBITY_RECEIVERS=1 $(GO) test -v -count=1 -timeout 10m ./tests/receivers
 
-mta: root
+# The first run takes some ten minutes: Debian's packages are fetched, and maddy is compiled.
+mta: root ## verdicts on mailboxes of real mail servers, each in a system of its own (MTA_CACHE); as root, with debootstrap
 	sh tests/mta/chroots.sh "$(MTA_CACHE)"
 	$(GO) -C tools/mta build -o "$(MTA_CACHE)/bin/maddy" github.com/foxcpp/maddy/cmd/maddy
 	$(GO) build -o "$(MTA_CACHE)/bin/probity" ./cmd/probity
 	PROBITY_MTA="$(MTA_CACHE)" $(GO) test -v -count=1 -parallel 32 -timeout 15m ./tests/mta
 
-licences:
+licences: ## docs/licences.md anew
 	cd tools && $(GO) run ./licences ..
 
-vulncheck:
+vulncheck: ## known holes in what is linked, where their database can be reached
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...
 
-clean:
+clean: ## removes bin
 	rm -rf bin

@@ -13,12 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/coordinator/results"
+	"probity/internal/detector"
 	"probity/store"
 )
 
 // TestBackupIsConsistentInAnyCopyOrder: jobs run and an address is erased while the files of a backup are copied one after
 // another, in any order. The restored jobs end as those of the server, with or without the address.
 func TestBackupIsConsistentInAnyCopyOrder(t *testing.T) {
+	detector.SpareByDay(t)
 	const erased = "u7@d1.example"
 	in := strings.Replace(testCSV(3000, 8), "email,note\n", "email,note\n7,"+erased+",\"about "+erased+"\"\n", 1)
 	clean := newTestEnv(t, vfs.NewMem())

@@ -14,6 +14,7 @@ import (
 
 	"probity/coordinator/jobdir"
 	"probity/coordinator/results"
+	"probity/internal/detector"
 	"probity/internal/wholefile"
 	"probity/store"
 )
@@ -50,6 +51,7 @@ func flip(t *testing.T, fs vfs.FS, j *store.Job, rng *rand.Rand) string {
 
 // TestBitFlipNeverChangesResults: results of a finished job are the same, or the job is reported as damaged.
 func TestBitFlipNeverChangesResults(t *testing.T) {
+	detector.SpareByDay(t)
 	fs := vfs.NewCrashableMem()
 	w := newTestEnv(t, fs)
 	w.run()
@@ -171,6 +173,7 @@ func requireSameBody(t *testing.T, w *testEnv, job, want string) {
 
 // TestBitFlipNeverChangesARunningJob: the job ends with the same rows, or reports the damage.
 func TestBitFlipNeverChangesARunningJob(t *testing.T) {
+	detector.SpareByDay(t)
 	in := testCSV(4000, 6)
 	clean := newTestEnv(t, vfs.NewMem())
 	clean.run()

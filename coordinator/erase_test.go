@@ -21,6 +21,7 @@ import (
 	"probity/coordinator/jobdir"
 	"probity/coordinator/jobfiles"
 	"probity/coordinator/results"
+	"probity/internal/detector"
 	"probity/internal/wholefile"
 	"probity/prober/wire"
 	"probity/store"
@@ -262,6 +263,7 @@ func TestEraseFromAJobInEveryState(t *testing.T) {
 // TestEraseRecoversFromAnyFailedStep fails each durable step of an erasure in turn, before and after it took effect, cuts the
 // power, starts again, and erases again: the job is whole, and the address is gone.
 func TestEraseRecoversFromAnyFailedStep(t *testing.T) {
+	detector.Spare(t)
 	for _, running := range []bool{false, true} {
 		for _, persist := range []bool{false, true} {
 			steps := 0

@@ -15,6 +15,7 @@ import (
 	"probity/coordinator/ingest"
 	"probity/coordinator/jobdir"
 	"probity/coordinator/results"
+	"probity/internal/detector"
 )
 
 var errDisk = errors.New("the disk failed")
@@ -98,6 +99,7 @@ func (f *faultFile) SyncData() error { return f.fs.runStep("sync", f.path, f.Fil
 // TestJobRecoversFromAnyFailedStep fails each durable step of a job in turn, before and after it took effect. The job still ends,
 // and stays so after a power cut.
 func TestJobRecoversFromAnyFailedStep(t *testing.T) {
+	detector.SpareByDay(t)
 	in := testCSV(600, 4)
 	clean := newTestEnv(t, vfs.NewMem())
 	clean.prober.outcome = deferSome(0)

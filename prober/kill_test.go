@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine/smtp"
+	"probity/internal/detector"
 	"probity/prober/wire"
 	"probity/store/cache"
 )
@@ -22,6 +23,7 @@ import (
 // TestBudgetHoldsWhenKilledEachMinute kills a node each minute for two hours; what was not synced is lost each time. No hour has
 // more refusals than the budget, however many recipients the receiver refuses, and the node still makes progress.
 func TestBudgetHoldsWhenKilledEachMinute(t *testing.T) {
+	detector.SpareByDay(t)
 	for _, c := range []struct {
 		budget  int
 		refused string // last digits of refused recipients

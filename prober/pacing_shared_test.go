@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/internal/detector"
 	"probity/prober/wire"
 )
 
@@ -19,6 +20,7 @@ import (
 // a fourth route there comes at any time, and its rows are returned each minute and come again when due: neither the backlog's use
 // of the address budget nor an acceptance that only its rows would confirm delays the short job.
 func TestShortJobFindsRoomAtASharedAddress(t *testing.T) {
+	detector.Spare(t)
 	for name, locals := range map[string][]string{"unknown": {"a%d", "b%d"}, "known": {"ann"}, "both": {"a%d", "ann"}} {
 		t.Run(name, func(t *testing.T) {
 			h := &fakeServer{rcpt: acceptsOnly("ann")}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/internal/detector"
 	"probity/prober/wire"
 )
 
@@ -16,6 +17,7 @@ import (
 // of the hourly budget comes at any time: it is answered within an hour. Without the report of a long backlog it finds the budget
 // used up.
 func TestShortJobFindsRoomBesideALongBacklog(t *testing.T) {
+	detector.Spare(t)
 	for _, longBacklog := range []bool{true, false} {
 		t.Run(fmt.Sprintf("steady %v", longBacklog), func(t *testing.T) {
 			h := &fakeServer{rcpt: acceptsOnly("nobody")}
@@ -52,6 +54,7 @@ func TestShortJobFindsRoomBesideALongBacklog(t *testing.T) {
 // TestLongBacklogUsesTheHour keeps a ready queue busy for ten hours with a long backlog of which all, or a quarter, is refused:
 // after the first hour it uses 97 % of the budget, as a queue without pacing does, and the limit holds.
 func TestLongBacklogUsesTheHour(t *testing.T) {
+	detector.Spare(t)
 	const hours = 10
 	for _, limit := range []int{20, 90} {
 		for _, oneOf := range []int{1, 4} {

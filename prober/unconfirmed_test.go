@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/internal/detector"
 	"probity/prober/wire"
 )
 
@@ -36,6 +37,7 @@ func acceptsAllPast(past int64, seed uint64) func(string) string {
 // TestSilentAcceptanceIsSeenOverOtherRoutes: a hoster counts unknown recipients at its address, whatever their route. Those in
 // flight over another route may be what made it silent, though their replies come later.
 func TestSilentAcceptanceIsSeenOverOtherRoutes(t *testing.T) {
+	detector.SpareByDay(t)
 	table := strings.NewReplacer("connections = 2", "connections = 4", "recipients_per_transaction = 0", "recipients_per_transaction = 2", "refusals_per_hour = 0", "refusals_per_hour = 20").Replace(testTable)
 	for past := int64(10); past < 18; past++ {
 		for seed := range uint64(2) {
@@ -67,6 +69,7 @@ func TestSilentAcceptanceIsSeenOverOtherRoutes(t *testing.T) {
 // receiver that accepts every recipient when it has refused as many as half of what it bears: the refusals that made it silent
 // arrive after the acceptances that came of them, and yet no address is called VALID.
 func TestSilentAcceptanceIsSeenOverManyConnections(t *testing.T) {
+	detector.SpareByDay(t)
 	table := strings.NewReplacer("connections = 2", "connections = 4", "recipients_per_transaction = 0", "recipients_per_transaction = 2", "refusals_per_hour = 0", "refusals_per_hour = 20").Replace(testTable)
 	for past := int64(10); past < 18; past++ {
 		for seed := range uint64(3) {

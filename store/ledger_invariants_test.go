@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"probity/internal/detector"
 	"probity/store"
 )
 
@@ -76,6 +77,7 @@ func (m *modelLedger) pick(rt *rapid.T, from map[string]int64, single bool) (str
 
 // TestLedgerInvariants drives a store and the model with the same actions, repeated actions and restarts, and compares.
 func TestLedgerInvariants(t *testing.T) {
+	detector.SpareByDay(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		s := openOn(rt, vfs.NewMem())
 		defer func() { require.NoError(rt, s.Close()) }()

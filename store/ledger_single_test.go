@@ -16,6 +16,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"probity/internal/detector"
 )
 
 var evening = time.Date(2026, 3, 4, 18, 0, 0, 123456789, time.UTC)
@@ -64,6 +66,7 @@ func settledIn(t require.TestingT, s *Store, account string) []string {
 // TestAnAnsweredCallIsCharged draws sequences of charges and releases of single calls, kills of the process and power failures.
 // Each time the ledger adds up and has every settlement that returned, once and in order. A reservation that was open is over.
 func TestAnAnsweredCallIsCharged(t *testing.T) {
+	detector.SpareByDay(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		disk := vfs.NewCrashableMem()
 		s, err := Open(disk, "state")

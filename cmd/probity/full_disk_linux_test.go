@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim/world"
+	"probity/internal/detector"
 	"probity/store"
 	"probity/tests/harness"
 )
@@ -161,7 +162,10 @@ func firstAddress(t *testing.T, list []byte) string {
 
 // TestAFullDiskNeverEndsTheServer fills the disk of a server while it probes, writes results, backs up, erases and starts, and keeps it
 // full: what can be read is given, what cannot be written is refused, and the jobs go on when there is room, exactly.
-func TestAFullDiskNeverEndsTheServer(t *testing.T) { onSmallDisk(t, testFullDisk) }
+func TestAFullDiskNeverEndsTheServer(t *testing.T) {
+	detector.Spare(t)
+	onSmallDisk(t, testFullDisk)
+}
 
 func testFullDisk(t *testing.T, p *serviceEnv, dir string) {
 	data := filepath.Join(dir, "data")
@@ -268,7 +272,10 @@ func (h *killLoop) endOnAFullDisk(t *testing.T, s *serverProcess, dir string) {
 
 // TestVerifyOnAFullDiskGoesOnExactly fills the disk of `verify` at random moments: each time it ends with status 1 and one line, and in the
 // end the result is that of a run with room.
-func TestVerifyOnAFullDiskGoesOnExactly(t *testing.T) { onSmallDisk(t, testFullVerify) }
+func TestVerifyOnAFullDiskGoesOnExactly(t *testing.T) {
+	detector.Spare(t)
+	onSmallDisk(t, testFullVerify)
+}
 
 func testFullVerify(t *testing.T, p *serviceEnv, dir string) {
 	h := newKillLoop(t, p, t.TempDir(), 500)

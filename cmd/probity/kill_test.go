@@ -24,6 +24,7 @@ import (
 	"probity/coordinator/results"
 	"probity/engine"
 	"probity/engine/lists"
+	"probity/internal/detector"
 	"probity/store"
 	"probity/tests/harness"
 )
@@ -38,6 +39,7 @@ const (
 // each time, and requires the result of a run without a kill. A recording proxy before the mail servers checks that it never probes
 // a row again that its progress folder had when it was killed.
 func TestKillAndGoOn(t *testing.T) {
+	detector.Spare(t)
 	if testing.Short() {
 		t.Skip("it verifies " + strconv.Itoa(killRows) + " rows twice, in real processes; run without -short")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim/world"
+	"probity/internal/detector"
 	"probity/tests/harness"
 )
 
@@ -33,6 +34,7 @@ const (
 // TestServeIsKilledAndItsJobIsExact kills a server with SIGKILL at random moments during one job, and requires that the job ends as if
 // nothing had happened: rows, cells, order, ledger, reserved credits and callback exact, and no file left that is not the job's.
 func TestServeIsKilledAndItsJobIsExact(t *testing.T) {
+	detector.Spare(t)
 	if testing.Short() {
 		t.Skip("it kills real processes; run without -short")
 	}

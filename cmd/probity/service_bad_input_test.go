@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/internal/detector"
 	"probity/store"
-	"probity/tests/harness"
 )
 
 // badUpload is a list that is refused.
@@ -100,7 +100,7 @@ func testBadInput(t *testing.T, p *serviceEnv) {
 	c.requireCredits(t, spent, 0)
 
 	most := int64(uploadGrowth)
-	if harness.RaceEnabled {
+	if detector.On {
 		most *= raceMemoryFactor
 	}
 	_, peak := s.memoryUse(t)

@@ -18,6 +18,7 @@ import (
 
 	"probity/bench/sim/score"
 	"probity/bench/sim/world"
+	"probity/internal/detector"
 	"probity/store"
 	"probity/tests/harness"
 )
@@ -68,7 +69,7 @@ func testUpload(t *testing.T, p *serviceEnv) {
 		now, peak := s.memoryUse(t)
 		t.Logf("%s: resident %d MB, peak %d MB, at first %d MB", when, now>>20, peak>>20, before>>20)
 		most := int64(uploadGrowth)
-		if harness.RaceEnabled {
+		if detector.On {
 			most *= raceMemoryFactor
 		}
 		assert.Less(t, (peak-before)>>20, most>>20, "megabytes of growth when "+when) // assert, to see the rest

@@ -20,6 +20,7 @@ import (
 
 	"probity/bench/sim/referee"
 	"probity/bench/sim/score"
+	"probity/internal/detector"
 	"probity/tests/harness"
 )
 
@@ -48,6 +49,7 @@ func systemRowsWanted(t *testing.T) int {
 // TestSystemOfProcesses verifies a list as a user would, against a simulated internet in a process of its own, and compares
 // the result with the truth and the receivers' limits.
 func TestSystemOfProcesses(t *testing.T) {
+	detector.Spare(t)
 	if testing.Short() {
 		t.Skip("it takes two processes and " + strconv.Itoa(systemRows) + " rows; run without -short")
 	}

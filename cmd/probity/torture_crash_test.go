@@ -27,6 +27,7 @@ import (
 	"probity/coordinator/results"
 	"probity/engine"
 	"probity/internal/app"
+	"probity/internal/detector"
 	"probity/internal/memnet"
 	"probity/store"
 	"probity/tests/harness"
@@ -53,6 +54,7 @@ const (
 
 // TestTortureOfTime cuts the power and moves the clock between the runs of a job.
 func TestTortureOfTime(t *testing.T) {
+	detector.Spare(t)
 	if testing.Short() {
 		t.Skip("it takes seconds; run without -short")
 	}

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"probity/tests/harness"
 )
 
 // tortureEnv names the seed and the time; without them a short form runs, with a seed that is printed.
@@ -45,9 +43,6 @@ func newTortureRun(t *testing.T) tortureRun {
 		var err error
 		k.rows, err = strconv.Atoi(text)
 		require.NoError(t, err, tortureRowsEnv)
-	}
-	if harness.RaceEnabled && !k.long {
-		t.Skip("it is short without the watch for data races, where make test runs it; name a time to run it here")
 	}
 	t.Logf("%s=%d %s=%s %s=%d", tortureSeedEnv, k.seed, tortureTimeEnv, k.duration, tortureRowsEnv, k.rows)
 	return k

@@ -21,6 +21,7 @@ import (
 
 	"probity/bench/sim"
 	"probity/bench/sim/world"
+	"probity/internal/detector"
 	"probity/store"
 	"probity/tests/harness"
 )
@@ -30,6 +31,7 @@ import (
 // nothing has leaked. Files of jobs are damaged too: such a job ends as the others, or reports that it is damaged. The faults
 // follow from the seed. make torture is the long form.
 func TestTorture(t *testing.T) {
+	detector.Spare(t)
 	if testing.Short() {
 		t.Skip("it torments real processes; run without -short")
 	}

@@ -16,6 +16,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"github.com/stretchr/testify/require"
 
+	"probity/internal/detector"
 	"probity/store"
 )
 
@@ -94,6 +95,7 @@ func TestJobWithoutURLHasNoCallback(t *testing.T) {
 
 // The waits are the specified ones, up to a fifth longer; the last failure is final.
 func TestCallbackRetriesBySchedule(t *testing.T) {
+	detector.Spare(t)
 	if testing.Short() {
 		t.Skip("two days in a bubble take some seconds")
 	}

@@ -13,6 +13,7 @@ import (
 	"probity/coordinator/cluster"
 	"probity/coordinator/shard"
 	"probity/engine"
+	"probity/internal/detector"
 	"probity/prober/wire"
 	"probity/prober/wire/stream"
 )
@@ -75,6 +76,7 @@ func TestKeysOfRoutes(t *testing.T) {
 // When identities come or go, a narrow route that moves waits until its former owner has closed its connections and, for jobs, until
 // that one's per-minute budget has expired; any other route has its owner at once. For an owner that was absent before, it has.
 func TestMovedRoutesWaitForTheFormerOwner(t *testing.T) {
+	detector.Spare(t)
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d", "e"}
 		members := membersOf(names...)
@@ -161,6 +163,7 @@ func TestStormsOfChangesKeepOneSource(t *testing.T) {
 // A route that moves from a node which never contacted a receiver does not wait, and none of its single calls goes to the former
 // owner. A node counts as used once it is sent work, or when it says so itself.
 func TestRoutesOfUnusedNodesMoveAtOnce(t *testing.T) {
+	detector.Spare(t)
 	for what, change := range map[string]func(*member){
 		"never asked":               func(*member) {},
 		"given work":                func(m *member) { m.used.Store(true) },

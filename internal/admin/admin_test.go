@@ -28,6 +28,7 @@ import (
 	"probity/engine"
 	"probity/engine/lists"
 	"probity/internal/console"
+	"probity/internal/detector"
 	"probity/store"
 	"probity/store/cache"
 )
@@ -156,6 +157,7 @@ func (w *adminTest) serveAdmin(key string) {
 
 // TestAdminCommands runs the same commands on a stopped server's store and through a server: the results are the same.
 func TestAdminCommands(t *testing.T) {
+	detector.Spare(t)
 	for _, way := range []string{"at rest", "through a server"} {
 		t.Run(way, func(t *testing.T) {
 			w, key := newAdminTest(t)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/internal/detector"
 )
 
 // remarks are those of a file as "line key: what", the level first.
@@ -23,6 +25,7 @@ func remarks(t *testing.T, file string) []string {
 }
 
 func TestProviderFileRemarks(t *testing.T) {
+	detector.SpareByDay(t)
 	for _, c := range []struct {
 		name, file string
 		want       []string // beginnings

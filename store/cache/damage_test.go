@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/internal/detector"
 )
 
 // cacheWithData makes a disk with a cache that has a table, a log and 5,000 verdicts, closed or as a crash leaves it.
@@ -58,6 +59,7 @@ func corrupt(t *testing.T, disk vfs.FS, name string, change func(b []byte) []byt
 // never reports a budget that it does not have as unused. (The database cannot detect a lost or truncated log, nor damage in
 // its last 32 KiB.)
 func TestADamagedCacheIsSetAside(t *testing.T) {
+	detector.Spare(t)
 	whole := cacheWithData(t)
 	clone := func() *vfs.MemFS { return whole.CrashClone(vfs.CrashCloneCfg{}) }
 	names, err := whole.List("cache")

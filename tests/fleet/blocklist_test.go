@@ -14,6 +14,7 @@ import (
 	"probity/bench/sim/score"
 	"probity/bench/sim/world"
 	"probity/coordinator/fleet"
+	"probity/internal/detector"
 	"probity/tests/harness"
 )
 
@@ -21,6 +22,7 @@ import (
 // other. The provider's rows are probed from the other sources, each with its own budget; rows of routes that a blocklisted source
 // owns are UNKNOWN; operators see it; and a trial connection ends the quarantine when the source is delisted.
 func TestFleetAvoidsListedSources(t *testing.T) {
+	detector.Spare(t)
 	const speedup = fleetSpeedup / 4 // a trial connection is made every four minutes
 	withMemCluster(t, speedup, 2, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		atGoogle, everywhere := probers[0].ids[0].Local, probers[1].ids[1].Local

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/internal/detector"
 	"probity/store"
 	"probity/tests/harness"
 )
@@ -30,6 +31,7 @@ var fleetCuts = []struct {
 // TestFleetIsCut cuts one node off in each way, one after the other, while a job runs: each row has one verdict, no receiver's
 // limit is exceeded, and a node without its coordinator does not probe.
 func TestFleetIsCut(t *testing.T) {
+	detector.Spare(t)
 	withMemCluster(t, 4, 3, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		list := f.list(6000, nil)
 		id := f.coord.accept(t, ctx, list)
@@ -47,6 +49,7 @@ func TestFleetIsCut(t *testing.T) {
 // TestFleetSurvivesKillsAndCutsInVirtualTime combines all faults in one run: two nodes killed and one of them started again, the others cut off
 // in every way, the coordinator killed and started again.
 func TestFleetSurvivesKillsAndCutsInVirtualTime(t *testing.T) {
+	detector.SpareByDay(t)
 	withMemCluster(t, 4, 4, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		list := f.list(6000, nil)
 		id := f.coord.accept(t, ctx, list)
@@ -177,6 +180,7 @@ func (f *memCluster) requireCorrectEnd(ctx context.Context, id string, list []by
 // routes go to no other node meanwhile. A node that does not come back loses them; as it has not reported its use of their hourly
 // budgets, these count as used up.
 func TestRestartedCoordinatorWaitsForItsNodes(t *testing.T) {
+	detector.Spare(t)
 	withMemCluster(t, 1, 2, 1, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		list, _ := f.receiver("strict", 120)
 		id := f.coord.accept(t, ctx, list)

@@ -15,6 +15,7 @@ import (
 	"probity/bench/sim/persona"
 	"probity/bench/sim/world"
 	"probity/coordinator"
+	"probity/internal/detector"
 	"probity/store"
 	"probity/tests/harness"
 )
@@ -33,9 +34,7 @@ const (
 // provider, so that they share the same budgets, and receivers have realistic latency. For make fair the long list has the
 // realistic mix, and there is a small list with it too.
 func TestFleetIsFair(t *testing.T) {
-	if harness.RaceEnabled {
-		t.Skip("it is long, and its paces are tried without the race detector; other tests look for races")
-	}
+	detector.Spare(t)
 	withMemClusterAt(t, 1, "realistic", 4, 2, func(ctx context.Context, f *memCluster, _ []*memProber) {
 		rows, long := fairRows(t), fairLongRows
 		if rows > 0 {

@@ -8,11 +8,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/internal/detector"
 )
 
 // TestNarrowRouteHasOneHour gives one receiver more rows than its hourly budget allows, and loses the owner: the source that takes
 // over has what is left of the budget, and so has the first when it is back.
 func TestNarrowRouteHasOneHour(t *testing.T) {
+	detector.Spare(t)
 	withMemCluster(t, 1, 2, 1, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		list, home := f.receiver("strict", 200)
 		second := append([]byte("email\n"), bytes.Join(bytes.SplitAfter(list, []byte("\n"))[121:], nil)...)

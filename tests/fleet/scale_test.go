@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/bench/sim/persona"
+	"probity/internal/detector"
 	"probity/tests/harness"
 )
 
@@ -19,9 +20,7 @@ const scaleRows = 11_550
 // TestThroughputIsLinearInIdentities gives each source the same work at one wide provider, at speed-up 1, so that only budgets
 // limit the rate: with more sources it takes the same time.
 func TestThroughputIsLinearInIdentities(t *testing.T) {
-	if harness.RaceEnabled {
-		t.Skip("it is long, and its paces are tried without the race detector; other tests look for races")
-	}
+	detector.Spare(t)
 	throughput := map[int]float64{}
 	for _, shape := range []struct{ nodes, identities int }{{1, 1}, {1, 2}, {2, 2}, {4, 2}} {
 		n := shape.nodes * shape.identities

@@ -19,16 +19,14 @@ import (
 	"probity/coordinator/results"
 	"probity/engine"
 	"probity/internal/app"
-	"probity/tests/harness"
+	"probity/internal/detector"
 )
 
 // TestDetailsJustifyEachVerdict verifies a list of the simulated internet with details, in virtual time. A checker that reads only the
 // details and the table of rules comes to the same status for each row, and so it does when the answers come from the cache. The forms
 // of the result agree.
 func TestDetailsJustifyEachVerdict(t *testing.T) {
-	if harness.RaceEnabled {
-		t.Skip("20,000 rows take minutes with the race detector; TestSystemInVirtualTime looks for races")
-	}
+	detector.Spare(t)
 	onInternet(t, func(ctx context.Context, t *testing.T, n *app.Node, internet *sim.Server) {
 		list := sampleList(t, internet)
 		requireJustified(t, detailedList(ctx, t, n, list))

@@ -25,6 +25,7 @@ import (
 	"probity/coordinator/results"
 	"probity/engine"
 	"probity/internal/app"
+	"probity/internal/detector"
 	"probity/internal/memnet"
 	"probity/store"
 	"probity/tests/harness"
@@ -55,9 +56,7 @@ const makespanRowsEnv = "PROBITY_MAKESPAN_ROWS"
 // the bound and the plan. Both split the refusals evenly over the sources, and chance does not: for a plan to agree, a list must be
 // long or use one source.
 func TestMakespan(t *testing.T) {
-	if harness.RaceEnabled {
-		t.Skip("it is long, and its paces are tried without the race detector; other tests look for races")
-	}
+	detector.Spare(t)
 	rows := 0
 	if text := os.Getenv(makespanRowsEnv); text != "" {
 		var err error

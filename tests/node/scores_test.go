@@ -19,7 +19,7 @@ import (
 	"probity/coordinator/results"
 	"probity/engine"
 	"probity/internal/app"
-	"probity/tests/harness"
+	"probity/internal/detector"
 )
 
 const (
@@ -31,9 +31,7 @@ const (
 // differ within VALID and within RISKY. Two days later the cached answers are requested again in every form of an answer, and have
 // the same score in each.
 func TestScoresVaryInsideTheirBucket(t *testing.T) {
-	if harness.RaceEnabled {
-		t.Skip("20,000 rows take minutes with the race detector; TestSystemInVirtualTime looks for races")
-	}
+	detector.Spare(t)
 	onInternet(t, func(ctx context.Context, t *testing.T, n *app.Node, internet *sim.Server) {
 		first := scoredList(ctx, t, n, sampleList(t, internet))
 		requireSpread(t, first)

@@ -16,6 +16,7 @@ import (
 	"probity/bench/sim/world"
 	"probity/coordinator/ingest"
 	"probity/coordinator/results"
+	"probity/internal/detector"
 	"probity/internal/memnet"
 	"probity/store"
 	"probity/tests/harness"
@@ -42,7 +43,7 @@ func TestSystemInVirtualTime(t *testing.T) {
 	})
 	spent = harness.CPUTime() - spent
 	t.Logf("%s of real time, %s of the processors", time.Since(began).Round(time.Millisecond), spent.Round(time.Millisecond))
-	if !harness.RaceEnabled {
+	if !detector.On {
 		require.Less(t, spent, bubbleBudget)
 	}
 }

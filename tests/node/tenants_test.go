@@ -16,6 +16,7 @@ import (
 	"probity/bench/sim"
 	"probity/bench/sim/world"
 	"probity/coordinator/results"
+	"probity/internal/detector"
 	"probity/internal/memnet"
 	"probity/store"
 	"probity/tests/harness"
@@ -30,9 +31,7 @@ const (
 // TestTenantsScale verifies one address of each of many domains behind two gateways from eight sources, and from one. Each source
 // has its own budgets at the gateways, so eight take about an eighth of the time; the domains are not split quite evenly.
 func TestTenantsScale(t *testing.T) {
-	if harness.RaceEnabled {
-		t.Skip("it is long, and its paces are tried without the race detector; other tests look for races")
-	}
+	detector.Spare(t)
 	rows := tenantsRows
 	if text := os.Getenv("PROBITY_TENANTS_ROWS"); text != "" {
 		var err error

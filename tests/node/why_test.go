@@ -13,7 +13,7 @@ import (
 	"probity/coordinator"
 	"probity/coordinator/ingest"
 	"probity/internal/app"
-	"probity/tests/harness"
+	"probity/internal/detector"
 )
 
 const (
@@ -47,9 +47,7 @@ type toldTimes struct {
 // TestWhyTellsTheTruth verifies lists of slow receivers in virtual time, one job each, and compares what is told of
 // their opening and of their end with what the referee saw.
 func TestWhyTellsTheTruth(t *testing.T) {
-	if harness.RaceEnabled {
-		t.Skip("it is long, and its paces are tried without the race detector")
-	}
+	detector.Spare(t)
 	onInternet(t, func(ctx context.Context, t *testing.T, n *app.Node, internet *sim.Server) {
 		var jobs []*slowJob
 		for _, p := range whyPersonas {

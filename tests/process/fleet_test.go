@@ -19,6 +19,7 @@ import (
 	"probity/coordinator/fleet"
 	"probity/engine"
 	"probity/internal/apiclient"
+	"probity/internal/detector"
 	"probity/store"
 	"probity/tests/harness"
 )
@@ -41,6 +42,7 @@ func fleetRowsWanted(t *testing.T) int {
 
 // TestFleetOfProcesses runs a coordinator, four probers and the simulated internet as processes in namespaces of their own.
 func TestFleetOfProcesses(t *testing.T) {
+	detector.Spare(t)
 	inNetworkNamespaces(t, fleetTimeout, func(y *netnsTest) {
 		rows := fleetRowsWanted(t)
 		c := y.openCluster(rows, rows/40)
@@ -68,6 +70,9 @@ func TestFleetOfProcesses(t *testing.T) {
 
 // TestFleetSurvives kills and cuts off everything but the simulated internet while a job runs.
 func TestFleetSurvives(t *testing.T) {
+	if os.Getenv(fleetCutEnv) == "" {
+		t.Skip("make fleet runs it: it takes minutes of waiting, and make test asks the same of other set-ups")
+	}
 	inNetworkNamespaces(t, fleetTimeout+10*cutTime(t), func(y *netnsTest) {
 		rows := fleetRowsWanted(t)
 		c := y.openForFaults(rows)

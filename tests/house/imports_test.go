@@ -1,5 +1,4 @@
-// Package probity_test tests rules for the whole module, such as which package may import which.
-package probity_test
+package house_test
 
 import (
 	"go/parser"
@@ -160,7 +159,7 @@ var importRules = map[string][]string{
 // testImports lists what test files of any package may import beyond the rules: the simulated internet, the network
 // in memory, and the interface of a prober, so that a fake can implement it; and the stream, whose warnings of
 // strangers internal/loglimit counts.
-var testImports = []string{"bench/sim/...", "internal/memnet", "prober/wire", "prober/wire/stream"}
+var testImports = []string{"bench/sim/...", "internal/detector", "internal/memnet", "prober/wire", "prober/wire/stream"}
 
 func TestImportRules(t *testing.T) {
 	seen := map[string]bool{}

@@ -1,4 +1,4 @@
-package probity_test
+package house_test
 
 import (
 	"bytes"
@@ -105,7 +105,7 @@ func TestHouse(t *testing.T) {
 	}
 	for _, what := range slices.Sorted(maps.Keys(overLimit)) {
 		if found[what] < overLimit[what] {
-			t.Errorf("%s: %d, less than the %d of house_test.go: lower its row there, or take it out", what, found[what], overLimit[what])
+			t.Errorf("%s: %d, less than the %d of sizes_test.go: lower its row there, or take it out", what, found[what], overLimit[what])
 		}
 	}
 }

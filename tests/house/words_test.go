@@ -1,4 +1,4 @@
-package probity_test
+package house_test
 
 import (
 	"go/ast"

@@ -40,6 +40,7 @@ const (
 	tableCallback       = 'v' // job id                          Callback as JSON      callbacks.go
 	tableCallbackDue    = 'y' // time uint64, job id             empty                 callbacks.go
 	tableAttempt        = 'q' // job id, 0, number uint64        Attempt as JSON       callbacks.go
+	TableFeedback       = 'F' // kind, then as in                records of store/feedback
 )
 
 // MaxName is the greatest length of a string that is part of a key.

@@ -94,3 +94,6 @@ func (b *Billing) Held(account string) int64 {
 	defer st.mu.Unlock()
 	return st.singles.held[account]
 }
+
+// NewRequest returns a new id for a request: 24 hexadecimal digits, unique across processes and stores.
+func (b *Billing) NewRequest() string { return b.requests.Next() }

@@ -13,6 +13,7 @@ import (
 	"probity/store/dbfiles"
 	"probity/store/diskroom"
 	"probity/store/opendb"
+	"probity/store/requestid"
 	"probity/store/signin"
 )
 
@@ -42,7 +43,7 @@ type DB struct {
 	db       *pebble.DB
 	fs       *dbfiles.FS
 	dir      string
-	requests requests
+	requests *requestid.Source
 	damage   damageReports
 	seed     maphash.Seed
 	stripes  [stripes]stripe // an account has the one that it hashes to
@@ -66,7 +67,7 @@ func Open(fs vfs.FS, dir string) (*Store, error) {
 func OpenAtRest(fs vfs.FS, dir string) (*Store, error) {
 	cache := pebble.NewCache(cacheBytes)
 	defer cache.Unref()
-	d := &DB{fs: dbfiles.New(fs), dir: dir, seed: maphash.MakeSeed()}
+	d := &DB{fs: dbfiles.New(fs), dir: dir, seed: maphash.MakeSeed(), requests: requestid.New()}
 	o := &pebble.Options{FS: d.fs, Cache: cache, MemTableSize: memtableBytes, FormatMajorVersion: pebble.FormatNewest, Logger: discardLogger{}}
 	o.EventListener = &pebble.EventListener{DataCorruption: d.damage.report}
 	o.Experimental.SpanPolicyFunc = dbfiles.SplitByTable
@@ -85,7 +86,6 @@ func OpenAtRest(fs vfs.FS, dir string) (*Store, error) {
 	logins := Logins{Accounts: a, guard: signin.New(signin.MaxFailing)}
 	s := &Store{DB: d, Accounts: a, Billing: Billing{d}, Jobs: Jobs{d}, Logins: logins, Privacy: Privacy{DB: d},
 		inFlight: inFlight{digests: make(map[KeyHash]KeyHash)}}
-	s.requests.newProcess()
 	if err = s.checkFormat(); err == nil {
 		err = a.load()
 	}
@@ -105,6 +105,9 @@ func openError(dir string, err error) error {
 	}
 	return fmt.Errorf("state store %s: %w", dir, err)
 }
+
+// Reader reads what is committed, for a package that has records of its own in a table.
+func (d *DB) Reader() pebble.Reader { return d.db }
 
 // Close closes the database. No call may be under way.
 func (d *DB) Close() error { return d.db.Close() }

@@ -35,7 +35,7 @@ func getReasons(c *call) error { return c.SendBytes(httpd.StatusOK, c.srv.reason
 func getHealth(c *call) error { return c.SendBytes(httpd.StatusOK, []byte(`{"status":"ok"}`)) }
 
 func getReadiness(c *call) error {
-	if err := c.srv.readiness(); err != nil {
+	if err := c.srv.Readiness(); err != nil {
 		return err
 	}
 	return c.SendBytes(httpd.StatusOK, []byte(`{"status":"ready"}`))

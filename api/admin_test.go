@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"probity/api/adminlistener"
 	"probity/store"
 )
 
@@ -289,8 +290,8 @@ func TestAdminListener(t *testing.T) {
 	w.registry.MustRegister(prometheus.CollectorFunc(func(to chan<- prometheus.Metric) { to <- prometheus.NewInvalidMetric(broken, io.ErrUnexpectedEOF) }))
 	ready := fmt.Errorf("no prober")
 	w.server.deps.Ready = func() error { return ready }
-	srv := httptest.NewServer(AdminListener{Metrics: w.registry, Config: func() any { return map[string]string{"listen": "x"} },
-		Probes: http.NotFoundHandler(), Server: w.server}.Handler())
+	srv := httptest.NewServer(adminlistener.Listener{Metrics: w.registry, Config: func() any { return map[string]string{"listen": "x"} },
+		Probes: http.NotFoundHandler(), Ready: w.server.Readiness}.Handler())
 	defer srv.Close()
 	get := func(path string) (int, string) {
 		res, err := http.Get(srv.URL + path)

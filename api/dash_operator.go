@@ -152,7 +152,7 @@ func getNode(c *call) error {
 	runtime.ReadMemStats(&m)
 	n := nodeJSON{Started: record.Time(s.dashboard.started), Ready: true, Go: runtime.Version(), Revision: Revision(), Goroutines: runtime.NumGoroutine(),
 		Heap: m.HeapAlloc, Memory: m.Sys - m.HeapReleased, Metrics: map[string]float64{}}
-	if err := s.readiness(); err != nil {
+	if err := s.Readiness(); err != nil {
 		n.Ready, n.NotReadyReason = false, record.TextOrNil(err.Error())
 	}
 	s.dashboard.streams.mu.Lock()

@@ -10,6 +10,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"probity/api/adminlistener"
 )
 
 // TestOnlyLocalNeedsNoKey asks the admin routes without a key. A Local of the same process answers, under the name of its operator, and can be
@@ -41,7 +43,7 @@ func TestOnlyLocalNeedsNoKey(t *testing.T) {
 		require.Equal(t, 404, status, "%s is no admin route", path)
 	}
 
-	operators := httptest.NewServer(AdminListener{Metrics: w.registry, Server: w.server}.Handler())
+	operators := httptest.NewServer(adminlistener.Listener{Metrics: w.registry, Ready: w.server.Readiness}.Handler())
 	defer operators.Close()
 	for _, r := range w.server.adminRoutes() {
 		path := strings.NewReplacer("{user}", "ann@probity.test", "{key_id}", "x", "{erasure_id}", "x").Replace(r.Path)

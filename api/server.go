@@ -130,8 +130,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener, drainTimeout time.D
 // Drain refuses new requests from now on and makes /readyz fail.
 func (s *Server) Drain() { s.http.Drain() }
 
-// readiness is why the server is not ready, or nil.
-func (s *Server) readiness() error {
+// Readiness is why the server is not ready, or nil.
+func (s *Server) Readiness() error {
 	if err := s.http.Draining(); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"probity/api"
+	"probity/api/adminlistener"
 	"probity/coordinator/cluster"
 	"probity/coordinator/fleet"
 	"probity/engine"
@@ -174,7 +174,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	late := context.AfterFunc(ctx, func() { time.AfterFunc(probingGrace, stopProber) })
 	defer late()
 	mux := http.NewServeMux()
-	mux.Handle("/", api.AdminListener{Log: p.Log, Metrics: p.Registry, Config: func() any { return p.flags }, Probes: p.prober.Recent()}.Handler())
+	mux.Handle("/", adminlistener.Listener{Log: p.Log, Metrics: p.Registry, Config: func() any { return p.flags }, Probes: p.prober.Recent()}.Handler())
 	mux.HandleFunc("GET /debug/cluster", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.report()) })
 	p.closeSockets = nil // from here on Run closes the sockets
 	var frontend, backend sync.WaitGroup

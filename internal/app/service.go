@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"probity/api"
+	"probity/api/adminlistener"
 	"probity/api/httpd"
 	"probity/api/record"
 	"probity/coordinator/callback"
@@ -215,7 +216,7 @@ func (s *Service) Run(ctx context.Context) error {
 
 // adminHandler serves the operator's own listener.
 func (s *Service) adminHandler() http.Handler {
-	listener := api.AdminListener{Log: s.Log, Metrics: s.Registry, Config: func() any { return s.shown }, Server: s.server}
+	listener := adminlistener.Listener{Log: s.Log, Metrics: s.Registry, Config: func() any { return s.shown }, Ready: s.server.Readiness}
 	if s.node.Prober != nil {
 		listener.Probes = s.node.Prober.Recent()
 	}

@@ -1,7 +1,8 @@
-package api
+package adminlistener
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -14,23 +15,23 @@ import (
 	"probity/api/httpd"
 )
 
-// AdminListener is what the admin listener serves. It has no authentication: bind it to a loopback or a private address.
-type AdminListener struct {
+// Listener is what the admin listener serves. It has no authentication: bind it to a loopback or a private address.
+type Listener struct {
 	Metrics prometheus.Gatherer
 	Config  func() any   // the current configuration, secrets masked; nil: none
 	Probes  http.Handler // recent probes; nil: none
-	Server  *Server      // for health; nil is always ready
+	Ready   func() error // returns why the process is not ready; nil is always ready
 	Log     *slog.Logger // for metrics that fail; nil: none
 }
 
 // Handler serves metrics, pprof, debug pages and health.
-func (al AdminListener) Handler() http.Handler {
+func (l Listener) Handler() http.Handler {
 	mux := http.NewServeMux()
 	metrics := promhttp.HandlerOpts{MaxRequestsInFlight: 4, ErrorHandling: promhttp.ContinueOnError} // a metric that fails does not hide the others
-	if al.Log != nil {
-		metrics.ErrorLog = slog.NewLogLogger(al.Log.Handler(), slog.LevelError)
+	if l.Log != nil {
+		metrics.ErrorLog = slog.NewLogLogger(l.Log.Handler(), slog.LevelError)
 	}
-	mux.Handle("GET /metrics", promhttp.HandlerFor(al.Metrics, metrics))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(l.Metrics, metrics))
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, os.Args[0]) // the arguments may have a proxy's password
@@ -41,12 +42,12 @@ func (al AdminListener) Handler() http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		httpd.WriteJSON(w, httpd.StatusOK, []byte(`{"status":"ok"}`))
 	})
-	mux.HandleFunc("GET /readyz", al.readiness)
-	if al.Config != nil {
-		mux.HandleFunc("GET /debug/config", al.config)
+	mux.HandleFunc("GET /readyz", l.readiness)
+	if l.Config != nil {
+		mux.HandleFunc("GET /debug/config", l.config)
 	}
-	if al.Probes != nil {
-		mux.Handle("GET /debug/probes", al.Probes)
+	if l.Probes != nil {
+		mux.Handle("GET /debug/probes", l.Probes)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		httpd.WriteRefusal(w, httpd.Refuse(httpd.NotFound, "There is nothing here: see /metrics, /debug/pprof/, /debug/config, /debug/probes, /healthz, /readyz."))
@@ -54,21 +55,29 @@ func (al AdminListener) Handler() http.Handler {
 	return mux
 }
 
-func (al AdminListener) readiness(w http.ResponseWriter, _ *http.Request) {
-	if al.Server != nil {
-		if err := al.Server.readiness(); err != nil {
-			httpd.WriteRefusal(w, refusalOf(err))
+func (l Listener) readiness(w http.ResponseWriter, _ *http.Request) {
+	if l.Ready != nil {
+		if err := l.Ready(); err != nil {
+			writeError(w, err)
 			return
 		}
 	}
 	httpd.WriteJSON(w, httpd.StatusOK, []byte(`{"status":"ready"}`))
 }
 
-func (al AdminListener) config(w http.ResponseWriter, _ *http.Request) {
-	body, err := json.MarshalIndent(al.Config(), "", "  ")
+func (l Listener) config(w http.ResponseWriter, _ *http.Request) {
+	body, err := json.MarshalIndent(l.Config(), "", "  ")
 	if err != nil {
-		httpd.WriteRefusal(w, refusalOf(err))
+		writeError(w, err)
 		return
 	}
 	httpd.WriteJSON(w, httpd.StatusOK, body)
+}
+
+func writeError(w http.ResponseWriter, err error) {
+	refusal, ok := errors.AsType[*httpd.Refusal](err)
+	if !ok {
+		refusal = httpd.NewFailure(err)
+	}
+	httpd.WriteRefusal(w, refusal)
 }

@@ -119,7 +119,7 @@ hostile: ## verdicts on a hundred domains whose replies mislead, in lists and si
 check: ## format, vet, linters, import rules, sizes and names, generated code
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	$(GO) vet ./...
-	$(GO) tool -modfile=tools/go.mod staticcheck ./...
+	GO="$(GO)" sh tools/lint.sh
 	$(GO) test -count=1 ./tests/house
 	sh tools/wire.sh check
 	$(GO) mod tidy -diff

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -288,7 +289,7 @@ func TestAdminListener(t *testing.T) {
 	w.single(`{"email":"ann@shop.test"}`)
 	broken := prometheus.NewDesc("probity_broken", "It cannot be told.", nil, nil)
 	w.registry.MustRegister(prometheus.CollectorFunc(func(to chan<- prometheus.Metric) { to <- prometheus.NewInvalidMetric(broken, io.ErrUnexpectedEOF) }))
-	ready := fmt.Errorf("no prober")
+	ready := errors.New("no prober")
 	w.server.deps.Ready = func() error { return ready }
 	srv := httptest.NewServer(adminlistener.Listener{Metrics: w.registry, Config: func() any { return map[string]string{"listen": "x"} },
 		Probes: http.NotFoundHandler(), Ready: w.server.Readiness}.Handler())

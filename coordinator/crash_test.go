@@ -26,7 +26,7 @@ func withoutTimes(s string) string { return times.ReplaceAllString(s, "T") }
 
 // deferSome slowly defers and returns some rows once, chosen by row number.
 func deferSome(pace time.Duration) func(*wire.Batch, *wire.Row) (wire.Outcome, time.Duration) {
-	return func(b *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
+	return func(_ *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
 		if r.Number%64 == 0 && pace > 0 {
 			time.Sleep(pace)
 		}

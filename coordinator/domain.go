@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"time"
 
 	"probity/engine"
 	"probity/prober/wire"
@@ -32,7 +31,7 @@ func (c *Coordinator) Domain(ctx context.Context, name string) (d Domain, err er
 		d.Route = c.cfg.Resolver.Route(ctx, d.Name)
 		ev := engine.Evidence{Address: addr, Flags: d.Flags, Route: &d.Route}
 		policy := engine.Policy{Schedule: c.table.Load().Schedule}
-		if engine.Next(&ev, policy, time.Now()).Kind != engine.StepAsk {
+		if engine.Next(&ev, policy).Kind != engine.StepAsk {
 			return d, nil // no domain, no host, or a provider that is not asked
 		}
 		answer, err := c.cfg.Prober.Single(ctx, wire.SingleRequest{

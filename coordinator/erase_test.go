@@ -192,7 +192,7 @@ func TestEraseFromARunningJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem())
 		var asked atomic.Int64
-		w.prober.outcome = func(b *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
+		w.prober.outcome = func(_ *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
 			if r.Address.Folded() == erasedAddress {
 				asked.Add(1)
 			}

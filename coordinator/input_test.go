@@ -178,8 +178,8 @@ func requireOrder(t *rapid.T, line string, cells []string, mail int) {
 func TestInputColumnNames(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem())
 	w.run()
-	inputOf := func(csv string, o ingest.Options) string {
-		j, err := w.c.Accept(t.Context(), ingest.Upload{Body: strings.NewReader(csv), Options: o})
+	inputOf := func(list string, o ingest.Options) string {
+		j, err := w.c.Accept(t.Context(), ingest.Upload{Body: strings.NewReader(list), Options: o})
 		require.NoError(t, err)
 		w.finish(t, j.ID)
 		line, _, _ := strings.Cut(w.results(t, j.ID, results.Filter{Form: results.Form{Format: results.JSONL}}), "\n")

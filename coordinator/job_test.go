@@ -119,7 +119,7 @@ func TestNoRowIsLostOrAskedTwice(t *testing.T) {
 func TestPauseResumeCancel(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem())
 	block := make(chan struct{})
-	w.prober.outcome = func(b *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
+	w.prober.outcome = func(_ *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
 		if strings.HasPrefix(r.Address.Domain(), "busy") {
 			return wire.Returned, time.Hour
 		}

@@ -107,7 +107,7 @@ func fakeVerdict(a engine.Address) engine.Verdict {
 	return v
 }
 
-func (p *fakeProber) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, emit func(wire.Results)) error {
+func (p *fakeProber) Verify(ctx context.Context, b *wire.Batch, _ time.Duration, emit func(wire.Results)) error {
 	p.mu.Lock()
 	p.asked += len(b.Rows)
 	p.open += len(b.Rows)

@@ -88,8 +88,8 @@ func (c *Coordinator) Single(ctx context.Context, q Request) (out Answer, err er
 			return out, nil
 		}
 		ev := engine.Evidence{Address: addr, Flags: flags, Route: &route}
-		if now := time.Now(); engine.Next(&ev, policy, now).Kind != engine.StepAsk {
-			out.Verdict = engine.Judge(&ev, policy, now)
+		if engine.Next(&ev, policy).Kind != engine.StepAsk {
+			out.Verdict = engine.Judge(&ev, policy, time.Now())
 			out.Verdict.FromCache = out.Verdict.VerifiedAt.Before(started)
 			return out, nil
 		}

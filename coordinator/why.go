@@ -60,8 +60,8 @@ func (c *Coordinator) Why(ctx context.Context, id string) (w Why, err error) {
 	f := why.Facts{
 		Waits: waits, Queues: queues, Unresolved: job.progress.Unresolved.Load(), Table: c.table.Load(), Sources: 1, Now: w.At,
 	}
-	if fleet, ok := c.cfg.Prober.(sourceCounter); ok {
-		f.Sources = fleet.Sources()
+	if counter, ok := c.cfg.Prober.(sourceCounter); ok {
+		f.Sources = counter.Sources()
 	}
 	if a, ok := c.cfg.Prober.(interface{ Awaited() time.Time }); ok {
 		f.Awaited = a.Awaited()

@@ -85,8 +85,8 @@ func (v *vetoes) vetoFor(condemned *Rule, w *search, local string, buffer []byte
 	if veto == nil {
 		return nil
 	}
-	if clear, changed := v.withoutKnown(words, w); changed {
-		return v.find(condemned, clear, w)
+	if rest, changed := v.withoutKnown(words, w); changed {
+		return v.find(condemned, rest, w)
 	}
 	return veto
 }
@@ -104,18 +104,18 @@ func (v *vetoes) find(condemned *Rule, words []byte, w *search) *Rule {
 }
 
 // withoutKnown returns a copy of text in which the known phrases are masked.
-func (v *vetoes) withoutKnown(text []byte, w *search) (clear []byte, changed bool) {
-	clear = slices.Clone(text)
+func (v *vetoes) withoutKnown(text []byte, w *search) (rest []byte, changed bool) {
+	rest = slices.Clone(text)
 	for _, k := range v.known {
 		if r := k.rule; r != nil && (r.owner != nil && r.owner != w.provider || !r.fits(w.reply, w.enhanced)) {
 			continue
 		}
 		k.words.Each(text, func(spans [][2]int) {
 			for _, span := range spans {
-				phrase.Mask(clear[span[0]:span[1]])
+				phrase.Mask(rest[span[0]:span[1]])
 			}
 			changed = true
 		})
 	}
-	return clear, changed
+	return rest, changed
 }

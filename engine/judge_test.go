@@ -84,16 +84,16 @@ func TestNext(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ev := Evidence{Route: unknownRoute("a", "b", "c", "d"), Seen: c.seen}
-			require.Equal(t, c.want, Next(&ev, Policy{Schedule: retries}, noon))
+			require.Equal(t, c.want, Next(&ev, Policy{Schedule: retries}))
 		})
 	}
 }
 
 func TestNextStopsWaitingWithTheSchedule(t *testing.T) {
 	ev := Evidence{Route: unknownRoute("a"), Seen: []Sighting{decoyNo, greylisted}, Attempts: 1}
-	require.Equal(t, noon.Add(5*time.Minute), Next(&ev, Policy{Schedule: retries}, noon).Until)
+	require.Equal(t, noon.Add(5*time.Minute), Next(&ev, Policy{Schedule: retries}).Until)
 	ev.Attempts = 2
-	require.Equal(t, StepDone, Next(&ev, Policy{Schedule: retries}, noon).Kind)
+	require.Equal(t, StepDone, Next(&ev, Policy{Schedule: retries}).Kind)
 }
 
 func TestNextSkipsSMTPWhereItCannotHelp(t *testing.T) {
@@ -104,9 +104,9 @@ func TestNextSkipsSMTPWhereItCannotHelp(t *testing.T) {
 		"accept-all": {Route: &Route{Fact: FactMX, Hosts: []string{"a"}, Provider: &Provider{Probe: true, AcceptAll: true}}},
 		"probe off":  {Route: &Route{Fact: FactMX, Hosts: []string{"a"}, Provider: &Provider{}}},
 	} {
-		require.Equal(t, StepDone, Next(&ev, Policy{}, noon).Kind, name)
+		require.Equal(t, StepDone, Next(&ev, Policy{}).Kind, name)
 	}
-	require.Equal(t, StepResolve, Next(&Evidence{}, Policy{}, noon).Kind)
+	require.Equal(t, StepResolve, Next(&Evidence{}, Policy{}).Kind)
 }
 
 func TestJudge(t *testing.T) {
@@ -219,7 +219,7 @@ func TestVerdictInvariants(t *testing.T) {
 			if steps > 40 {
 				t.Fatalf("no end: %+v", ev.Seen)
 			}
-			step := Next(&ev, Policy{}, noon)
+			step := Next(&ev, Policy{})
 			if step.Kind == StepDone || step.Kind == StepWait {
 				break
 			}

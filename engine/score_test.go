@@ -299,7 +299,7 @@ func TestEarlierChecksDoNotChangeTheVerdict(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hosts := []string{"a", "b", "c"}
 		ev := Evidence{Route: unknownRoute(hosts...), Flags: Flags(rapid.IntRange(0, 15).Draw(t, "flags"))}
-		for step := Next(&ev, Policy{}, noon); step.Kind != StepDone && step.Kind != StepWait && len(ev.Seen) < 20; step = Next(&ev, Policy{}, noon) {
+		for step := Next(&ev, Policy{}); step.Kind != StepDone && step.Kind != StepWait && len(ev.Seen) < 20; step = Next(&ev, Policy{}) {
 			ev.Append(drawSighting(t, step))
 		}
 		was := Judge(&ev, Policy{}, noon)

@@ -37,7 +37,7 @@ const maxUnanswered = 3
 
 // Next decides the next step for an address. It is pure: the same evidence and time give the same step. A step
 // is never repeated without new evidence, so a loop over Next ends.
-func Next(ev *Evidence, p Policy, now time.Time) Step {
+func Next(ev *Evidence, p Policy) Step {
 	if ev.SyntaxBad {
 		return Step{}
 	}

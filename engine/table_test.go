@@ -221,7 +221,7 @@ func TestSpeedup(t *testing.T) {
 func FuzzParseTable(f *testing.F) {
 	f.Add([]byte("[[rule]]\nid = \"x\"\ntext = [\"no (such |)user\"]\nmeaning = \"no_mailbox\"\n"))
 	f.Add([]byte("[[provider]]\nid = \"p\"\nname = \"P\"\nmx = [\".p.example\"]\n[provider.limits]\nconnections = 1\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
+	f.Fuzz(func(_ *testing.T, data []byte) {
 		table, err := ParseTable(data)
 		if err == nil {
 			table.Classify(nil, Reply{Stage: StageRcpt, Code: 550, Lines: []string{string(data)}}, SenderIdentity{})

@@ -114,7 +114,7 @@ func (b *batch) admit() {
 		if b.same.source == nil {
 			pr.Ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: b.now})
 		}
-		if engine.Next(&pr.Ev, pr.Policy, b.now).Kind != engine.StepAsk { // it is decided without SMTP
+		if engine.Next(&pr.Ev, pr.Policy).Kind != engine.StepAsk { // it is decided without SMTP
 			done := judge(&pr.Probe, b.now)
 			b.addResult(o.row, &done)
 			continue

@@ -44,9 +44,9 @@ func honest(local, _ string) string {
 
 // checkLiar verifies a list of 24 shuffled rows at a receiver until each is settled, under the shipped table and in virtual time. No verdict
 // may be false, but INVALID of a mailbox whose receiver had accepted nothing yet: so does a host without mailboxes look.
-func checkLiar(t *testing.T, make func() liar) {
+func checkLiar(t *testing.T, newLiar func() liar) {
 	for seed := range uint64(6) {
-		l := make()
+		l := newLiar()
 		var mu sync.Mutex
 		connections, dialogue := 0, ""
 		var firstAccepted time.Time

@@ -28,13 +28,13 @@ func TestPunishingReceiversStayPatient(t *testing.T) {
 	var patient time.Duration
 	withPunishingServer(t, "strict", rows, nil, func(_ *testNode, _ *sim.Server, rows []*listRow) { patient = settledAfter(rows) })
 	t.Logf("a patient receiver: %v", patient)
-	for persona, want := range map[string]struct {
+	for receiver, want := range map[string]struct {
 		known float64 // the part of the rows that must not be UNKNOWN
 		runs  int
 	}{
 		"cuts-421": {1, 1}, "blocks-25": {1, 1}, "silent-past": {0.95, 1}, "stickier": {0.95, 5}, "greylist-source": {0.99, 1},
 	} {
-		t.Run(persona, func(t *testing.T) {
+		t.Run(receiver, func(t *testing.T) {
 			var times []time.Duration
 			verify := func(_ *testNode, server *sim.Server, rows []*listRow) {
 				requireNotPunished(t, server, rows)
@@ -51,7 +51,7 @@ func TestPunishingReceiversStayPatient(t *testing.T) {
 				times = append(times, settledAfter(rows))
 			}
 			for range want.runs {
-				withPunishingServer(t, persona, rows, nil, verify)
+				withPunishingServer(t, receiver, rows, nil, verify)
 			}
 			slices.Sort(times)
 			require.Less(t, times[len(times)/2], 2*patient, "of %v", times)
@@ -109,7 +109,7 @@ func settledPerSpan(span time.Duration, rows []*listRow) []int {
 }
 
 // withPunishingServer verifies n addresses of one receiver in a bubble, those that wanted accepts.
-func withPunishingServer(t *testing.T, persona string, n int, wanted func(w *world.World, domain, local string) bool, check func(*testNode, *sim.Server, []*listRow)) {
+func withPunishingServer(t *testing.T, receiver string, n int, wanted func(w *world.World, domain, local string) bool, check func(*testNode, *sim.Server, []*listRow)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		b := newTestNode(t, "", nil)
@@ -124,7 +124,7 @@ func withPunishingServer(t *testing.T, persona string, n int, wanted func(w *wor
 		}()
 		var rows []*listRow
 		routes, home := map[string]*engine.Route{}, ""
-		for i, text := range server.World.Addresses(persona, 20*n) {
+		for i, text := range server.World.Addresses(receiver, 20*n) {
 			local, domain, _ := strings.Cut(text, "@")
 			d, _ := server.World.Domain(domain)
 			home = cmp.Or(home, d.MX[0].Host)

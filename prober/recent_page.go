@@ -1,7 +1,6 @@
 package prober
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -30,10 +29,8 @@ func (p *Prober) Recent() http.Handler {
 			return
 		}
 		w.Header().Set("Cache-Control", "no-store")
-		out := bufio.NewWriter(w)
-		defer out.Flush()
 		w.Header().Set("Content-Type", "application/x-ndjson")
-		enc := json.NewEncoder(out)
+		enc := json.NewEncoder(w)
 		enc.SetEscapeHTML(false)
 		for i := range list {
 			if enc.Encode(&list[i]) != nil {

@@ -78,7 +78,7 @@ func TestHalfOpenConnectionEndsWithinHandOver(t *testing.T) {
 	const slow = 2 * time.Second // each batch of replies: the banner comes at 2 s, EHLO's at 4 s, those of the transaction at 6 s
 	for name, lose := range map[string]func(b *testNode, cancelBatch context.CancelFunc){
 		"the lease is lost":         func(b *testNode, cancelBatch context.CancelFunc) { cancelBatch(); b.prober.SetIsolated(true) },
-		"the route goes to another": func(b *testNode, cancelBatch context.CancelFunc) { cancelBatch() },
+		"the route goes to another": func(_ *testNode, cancelBatch context.CancelFunc) { cancelBatch() },
 	} {
 		for stage, after := range map[string]time.Duration{"banner": time.Second, "EHLO": 3 * time.Second, "RCPT": 5 * time.Second} {
 			t.Run(name+", "+stage, func(t *testing.T) {

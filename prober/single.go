@@ -83,7 +83,7 @@ func (p *Prober) startProbe(key cache.Key, a *wire.SingleRequest, w waiter, atte
 	if src == nil {
 		pr.Ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, At: now})
 	}
-	if engine.Next(&pr.Ev, pr.Policy, now).Kind != engine.StepAsk {
+	if engine.Next(&pr.Ev, pr.Policy).Kind != engine.StepAsk {
 		o := judge(&pr.Probe, now)
 		return &o
 	}

@@ -84,7 +84,7 @@ func TestCatchAllIsFoundAfterRefusals(t *testing.T) {
 // TestSuspectDecoyIsNotCached: a domain whose accepted decoy is suspect, with no refusal after it, is left unconfirmed, for lists and
 // singles. That is not kept: when the hour is over, the domain gets the verdict that it gets in a fresh run.
 func TestSuspectDecoyIsNotCached(t *testing.T) {
-	afterRefusals(t, someDomainsCatchAll, nil, func(b *testNode, h *fakeServer) {
+	afterRefusals(t, someDomainsCatchAll, nil, func(b *testNode, _ *fakeServer) {
 		time.Sleep(30 * time.Minute)
 		require.Equal(t, wire.Deferred, b.verify(time.Minute, b.rows(mxA, "ann@all1.example")...)[b.lastRow.Load()].Outcome)
 		require.Equal(t, "RISKY accepted_unconfirmed", verdictText(b.verifyLastAttempt("bob@all1.example").Verdict))
@@ -97,7 +97,7 @@ func TestSuspectDecoyIsNotCached(t *testing.T) {
 
 // TestKnownCatchAllStands: what a decoy has shown before the refusals is believed after them, by lists and singles, and is not asked again.
 func TestKnownCatchAllStands(t *testing.T) {
-	before := func(b *testNode, h *fakeServer) {
+	before := func(b *testNode, _ *fakeServer) {
 		require.Equal(t, "RISKY catch_all", verdictText(b.verifyLastAttempt("ann@all1.example").Verdict))
 	}
 	afterRefusals(t, someDomainsCatchAll, before, func(b *testNode, h *fakeServer) {
@@ -114,7 +114,7 @@ func TestKnownCatchAllStands(t *testing.T) {
 func TestSilentAcceptanceIsNoCatchAll(t *testing.T) {
 	var refused int
 	var silent time.Time
-	rcpt := func(local, domain string) string {
+	rcpt := func(local, _ string) string {
 		if strings.HasPrefix(local, "ann") || time.Now().Before(silent) {
 			return "250 2.1.5 ok"
 		}
@@ -124,7 +124,7 @@ func TestSilentAcceptanceIsNoCatchAll(t *testing.T) {
 		}
 		return "550 5.1.1 User unknown"
 	}
-	afterRefusals(t, rcpt, nil, func(b *testNode, h *fakeServer) {
+	afterRefusals(t, rcpt, nil, func(b *testNode, _ *fakeServer) {
 		time.Sleep(30 * time.Minute)
 		addrs := append([]string{"ann@new1.example", "nobody@new2.example"}, unknownAddresses(20, 40)...)
 		for _, r := range b.verify(time.Minute, b.rows(mxA, addrs...)...) {

@@ -15,7 +15,7 @@ const rowsPerTest = 40 // rows of the tests below
 func verifyOneByOne(t *testing.T, h *fakeServer) (took time.Duration) {
 	table := strings.Replace(testTable, "recipients_per_transaction = 0", "recipients_per_transaction = 1", 1)
 	h.replyDelay = 100 * time.Millisecond
-	h.rcpt = func(local string) string { return "550 5.1.1 User unknown" }
+	h.rcpt = func(_ string) string { return "550 5.1.1 User unknown" }
 	withTestNode(t, table, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		var addrs []string
 		for i := range rowsPerTest {

@@ -126,7 +126,7 @@ func (k APIKey) describe() string {
 }
 
 // MayUse reports whether the key of a request has one of these scopes.
-func (id Identity) MayUse(any Scopes) bool { return id.Scopes&any != 0 }
+func (id Identity) MayUse(of Scopes) bool { return id.Scopes&of != 0 }
 
 // MayComeFrom reports whether the key of a request may be used from this address.
 func (id Identity) MayComeFrom(a netip.Addr) bool {

@@ -53,7 +53,7 @@ type Outcome struct {
 // MaxAttempts bounds the log of one callback: older lines are dropped.
 const MaxAttempts = 50
 
-// ErrNoCallback: the job has no callback.
+// ErrNoCallback means that the job has no callback.
 var ErrNoCallback = errors.New("the job has no callback")
 
 // callbackDelays are the delays after the first try and after each further one but the last.

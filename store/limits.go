@@ -137,9 +137,10 @@ func (s *Store) AllowPublic(client netip.Addr, perDay int, now time.Time) (Decis
 	return d, err
 }
 
-// Limit and Decision are those of a sliding window.
 type (
-	Limit    = window.Limit
+	// Limit is a number of events in a sliding window of time.
+	Limit = window.Limit
+	// Decision is whether a window has room, and from when.
 	Decision = window.Decision
 )
 

@@ -23,7 +23,7 @@ const MaxSessions = 50
 // MaxAgent bounds the name that a session keeps of its browser, in bytes.
 const MaxAgent = 200
 
-// ErrNoSession: no such session, or it has ended.
+// ErrNoSession means that there is no such session, or it has ended.
 var ErrNoSession = errors.New("not logged in, or the session has ended")
 
 // Session is one browser that is logged in. Only the hash of its token is stored.

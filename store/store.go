@@ -230,7 +230,9 @@ func (d *DB) checkFormat() error {
 type Lost string
 
 func (l Lost) Error() string { return "state store cannot go on: " + string(l) }
-func (Lost) EndsProcess()    {} // implements pipeline.Fatal
+
+// EndsProcess implements pipeline.Fatal.
+func (Lost) EndsProcess() {}
 
 // discardLogger drops the database's log: its errors are returned by the calls.
 type discardLogger struct{}

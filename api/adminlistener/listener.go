@@ -49,7 +49,7 @@ func (l Listener) Handler() http.Handler {
 	if l.Probes != nil {
 		mux.Handle("GET /debug/probes", l.Probes)
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		httpd.WriteRefusal(w, httpd.Refuse(httpd.NotFound, "There is nothing here: see /metrics, /debug/pprof/, /debug/config, /debug/probes, /healthz, /readyz."))
 	})
 	return mux

@@ -113,6 +113,7 @@ func (t Time) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (t *Time) UnmarshalJSON(b []byte) error { return (*time.Time)(t).UnmarshalJSON(b) }
 
+// TimeOrNil is nil for the zero time, and so null in JSON.
 func TimeOrNil(t time.Time) *Time {
 	if t.IsZero() {
 		return nil
@@ -138,6 +139,7 @@ func ForCallback(publicURL string, kept time.Duration, j *store.Job, c store.Cal
 	return json.Marshal(r)
 }
 
+// NewJob makes the record of a job; base is the URL before its paths, kept how long results stay, c its callback or nil.
 func NewJob(base string, kept time.Duration, s coordinator.Snapshot, c *store.Callback) (*Job, error) {
 	var d csvfile.Dialect
 	if err := json.Unmarshal(s.Dialect, &d); err != nil {

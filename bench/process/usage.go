@@ -18,6 +18,7 @@ type Usage struct {
 	own    time.Duration // of this process and of its children that have ended
 }
 
+// ReadUsage reads what has been used so far: by the machine, by this process and by those that it has waited for.
 func ReadUsage() Usage {
 	busy, stolen := busySoFar()
 	return Usage{at: time.Now(), busy: busy, stolen: stolen, own: OwnCPU() + cpuOf(syscall.RUSAGE_CHILDREN)}

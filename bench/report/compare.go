@@ -97,7 +97,7 @@ func PrintComparison(w io.Writer, old, now []*Report) error {
 		fmt.Fprintln(w, "warning:", warning)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(table, "scenario\tmetric\tthen\tnow\tchange\t\t\n")
+	fmt.Fprintln(table, "scenario\tmetric\tthen\tnow\tchange\t\t")
 	for _, c := range Compare(old, now) {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t %s\t\n", c.Scenario, c.Name, FormatNumber(c.Old), FormatNumber(c.New), percent(c.Old, c.New), c.Trend)
 	}

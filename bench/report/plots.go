@@ -19,6 +19,7 @@ type Series struct {
 	Values     []float64
 }
 
+// Add appends a value.
 func (s *Series) Add(at time.Duration, v float64) {
 	s.Seconds = append(s.Seconds, at.Seconds())
 	s.Values = append(s.Values, v)

@@ -60,8 +60,10 @@ func (r *Report) Metric(name string, value float64, unit string) {
 	r.Metrics[name] = Metric{Value: value, Unit: unit}
 }
 
-// AtMost and atLeast add a bar for a metric of the report. A missing metric fails it.
-func (r *Report) AtMost(name string, limit float64)  { r.bar(name, "<=", limit) }
+// AtMost adds a bar for a metric of the report. A missing metric fails it.
+func (r *Report) AtMost(name string, limit float64) { r.bar(name, "<=", limit) }
+
+// AtLeast adds a bar as AtMost does.
 func (r *Report) AtLeast(name string, limit float64) { r.bar(name, ">=", limit) }
 
 func (r *Report) bar(name, op string, limit float64) {

@@ -123,7 +123,7 @@ func (c demoCmd) verifySample(ctx context.Context, con *console.IO, s *app.Servi
 		fmt.Fprintf(con.Err, "\nThe demo ends here, and its server with it. To keep one up, with its dashboard:\n  %s\n", c.keepCommand(dashboard))
 		return nil
 	}
-	fmt.Fprintf(con.Err, "\nEverything stays up until you interrupt it.\n")
+	fmt.Fprintln(con.Err, "\nEverything stays up until you interrupt it.")
 	if dashboard {
 		fmt.Fprintf(con.Err, "The dashboard is at %s: login %s, password %s.\n", base, demoAdmin, password)
 	} else {

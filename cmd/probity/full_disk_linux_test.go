@@ -181,7 +181,7 @@ func testFullDisk(t *testing.T, p *serviceEnv, dir string) {
 	s := h.startServer(t)
 
 	h.rounds, h.accepted = h.rounds+1, false
-	require.NoError(t, <-h.uploadList(s))
+	require.NoError(t, <-h.uploadList())
 	met := 0
 	for part := range diskFills { // at the last of these all rows are answered, and it writes the result
 		h.p.eventually(t, "the job goes on", func() bool {
@@ -205,7 +205,7 @@ func testFullDisk(t *testing.T, p *serviceEnv, dir string) {
 
 	f := fill(t, dir)
 	h.rounds, h.accepted = h.rounds+1, false
-	err := <-h.uploadList(s)
+	err := <-h.uploadList()
 	require.ErrorContains(t, err, "503")
 	for _, path := range []string{"", "/" + done, "/" + done + "/results", "/" + done + "/results?format=jsonl"} {
 		require.Equal(t, http.StatusOK, h.status(t, http.MethodGet, "/v1/verify/bulk"+path), path)
@@ -219,7 +219,7 @@ func testFullDisk(t *testing.T, p *serviceEnv, dir string) {
 	f.empty(t)
 	s.requireAlive(t)
 	h.p = quick
-	h.p.eventually(t, "uploads are accepted again", func() bool { return <-h.uploadList(s) == nil })
+	h.p.eventually(t, "uploads are accepted again", func() bool { return <-h.uploadList() == nil })
 	h.requireExactJob(t)
 	h.p.eventually(t, "the address is erased", func() bool {
 		r := root.answer(t, http.MethodPost, "/v1/admin/erase", erase)
@@ -257,7 +257,7 @@ func (h *killLoop) endOnAFullDisk(t *testing.T, s *serverProcess, dir string) {
 	t.Helper()
 	f := fill(t, dir)
 	h.rounds, h.accepted = h.rounds+1, false
-	require.ErrorContains(t, <-h.uploadList(s), "503")
+	require.ErrorContains(t, <-h.uploadList(), "503")
 	require.NoError(t, s.process.Process.Signal(syscall.SIGTERM))
 	select {
 	case <-s.exited:

@@ -49,27 +49,27 @@ func TestKillAndGoOn(t *testing.T) {
 	defer cancel()
 
 	uninterrupted, recipients := k.runUninterrupted(ctx, t)
-	world := startInternet(ctx, t)
+	internet := startInternet(ctx, t)
 	result := k.path("killed.csv")
 	answered := map[string]bool{}
 	for range killCount {
 		goal := 1 + random.IntN(recipients/(killCount+1))
 		w := newRecordingProxy(t, goal)
-		k.kill(ctx, t, w, world.verifyArgs(k.list, result, k.overrides))
+		k.kill(ctx, t, w, internet.verifyArgs(k.list, result, k.overrides))
 		requireNotAskedAgain(t, w, answered)
 		answered = k.answeredAddresses(t, result+progressFolder)
 		t.Logf("killed after %d recipients of %d: %d addresses are answered", w.total, recipients, len(answered))
 		require.NoFileExists(t, result)
 	}
 	w := newRecordingProxy(t, 0)
-	k.runToEnd(ctx, t, w, world.verifyArgs(k.list, result, k.overrides))
+	k.runToEnd(ctx, t, w, internet.verifyArgs(k.list, result, k.overrides))
 	requireNotAskedAgain(t, w, answered)
 	t.Logf("then %d recipients to the end", w.total)
 
 	after, err := os.ReadFile(result)
 	require.NoError(t, err)
 	requireSameRows(t, uninterrupted, after)
-	harness.RequireWithinLimits(t, world.referee(ctx, t))
+	harness.RequireWithinLimits(t, internet.referee(ctx, t))
 }
 
 // killSeed determines the moments; the environment repeats a run.
@@ -125,12 +125,12 @@ func deterministicList(t *testing.T) []byte {
 
 // runUninterrupted returns the result of one run to the end, and its number of recipients.
 func (k *killTest) runUninterrupted(ctx context.Context, t *testing.T) (result []byte, recipients int) {
-	world, w := startInternet(ctx, t), newRecordingProxy(t, 0)
-	k.runToEnd(ctx, t, w, world.verifyArgs(k.list, k.path("undisturbed.csv"), k.overrides))
+	internet, w := startInternet(ctx, t), newRecordingProxy(t, 0)
+	k.runToEnd(ctx, t, w, internet.verifyArgs(k.list, k.path("undisturbed.csv"), k.overrides))
 	result, err := os.ReadFile(k.path("undisturbed.csv"))
 	require.NoError(t, err)
 	requireAnswered(t, result)
-	require.GreaterOrEqual(t, int64(w.total), world.referee(ctx, t).Recipients, "the witness missed recipients")
+	require.GreaterOrEqual(t, int64(w.total), internet.referee(ctx, t).Recipients, "the witness missed recipients")
 	return result, w.total
 }
 

@@ -65,7 +65,7 @@ func TestServeIsKilledAndItsJobIsExact(t *testing.T) {
 	}
 	h.p = quick
 	s := h.startServer(t)
-	require.NoError(t, <-h.uploadList(s))
+	require.NoError(t, <-h.uploadList())
 	h.requireExactJob(t)
 	s.stop(t)
 	h.requireNothingLeft(t)
@@ -111,7 +111,7 @@ func (h *killLoop) killAtRandom(t *testing.T) phase {
 	} else {
 		s.awaitListening(t)
 		h.c.base = s.base
-		sent := h.uploadList(s)
+		sent := h.uploadList()
 		<-time.After(between(minLife, maxLife))
 		s.kill()
 		<-sent // even if it failed

@@ -163,7 +163,7 @@ func (h *killLoop) runJob(t *testing.T, goals []phase) {
 		}
 	}
 	s := h.startServer(t)
-	require.NoError(t, <-h.uploadList(s))
+	require.NoError(t, <-h.uploadList())
 	h.requireExactJob(t)
 	s.stop(t)
 	h.finishedFolders[h.job] = true
@@ -189,7 +189,7 @@ func (h *killLoop) startServer(t *testing.T) *serverProcess {
 }
 
 // uploadList uploads the list once: under the same Idempotency-Key until there is an answer.
-func (h *killLoop) uploadList(s *serverProcess) <-chan error {
+func (h *killLoop) uploadList() <-chan error {
 	sent := make(chan error, 1)
 	if h.accepted {
 		sent <- nil
@@ -217,7 +217,7 @@ func (h *killLoop) killAtPhase(t *testing.T, goal phase) []phase {
 		h.heldServer.Store(s)
 		defer h.heldServer.Store(nil)
 	}
-	sent := h.uploadList(s)
+	sent := h.uploadList()
 	look := time.NewTicker(killLoopPoll)
 	defer look.Stop()
 	for !h.phaseReached(at) {
@@ -264,10 +264,10 @@ func (h *killLoop) requireExactJob(t *testing.T) {
 	require.EqualValues(t, h.rows, j.TotalRows)
 
 	result := h.c.results(t, j.ID, "")
-	score, err := score.Compare(bytes.NewReader(h.truth), bytes.NewReader(result))
+	found, err := score.Compare(bytes.NewReader(h.truth), bytes.NewReader(result))
 	require.NoError(t, err)
-	require.Zero(t, score.WrongStatus+score.WrongReason+score.MissingRows+score.ExtraRows+score.OrderErrors+score.ChangedCells, "%+v", score)
-	require.Equal(t, h.rows, score.Rows)
+	require.Zero(t, found.WrongStatus+found.WrongReason+found.MissingRows+found.ExtraRows+found.OrderErrors+found.ChangedCells, "%+v", found)
+	require.Equal(t, h.rows, found.Rows)
 	if h.uninterrupted == nil {
 		h.uninterrupted = result
 	}

@@ -100,9 +100,9 @@ func testRestoreAfter(t *testing.T, p *serviceEnv, rows int, delay time.Duration
 		require.Equal(t, billable(t, bytes.NewReader(result)), j.Used)
 		spent += j.Used
 		if id != done {
-			score, err := score.Compare(bytes.NewReader(truth), bytes.NewReader(result))
+			found, err := score.Compare(bytes.NewReader(truth), bytes.NewReader(result))
 			require.NoError(t, err)
-			harness.RequireScore(t, score)
+			harness.RequireScore(t, found)
 		}
 	}
 	s.stop(t)

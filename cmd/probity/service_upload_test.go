@@ -93,12 +93,12 @@ func testUpload(t *testing.T, p *serviceEnv) {
 	grown("called back")
 	require.EqualValues(t, rows, e.rows)
 
-	score := c.scoreDownload(t, p, j.ID, rows)
+	found := c.scoreDownload(t, p, j.ID, rows)
 	took("downloaded")
-	require.EqualValues(t, rows, score.Rows)
-	require.Zero(t, score.MissingRows+score.ExtraRows+score.OrderErrors+score.ChangedCells, "%+v", score)
+	require.EqualValues(t, rows, found.Rows)
+	require.Zero(t, found.MissingRows+found.ExtraRows+found.OrderErrors+found.ChangedCells, "%+v", found)
 	if byHand {
-		harness.RequireScore(t, score)
+		harness.RequireScore(t, found)
 	}
 	require.Equal(t, j.Counts["VALID"]+j.Counts["RISKY"], c.countFiltered(t, j.ID))
 	took("downloaded with a filter")
@@ -148,9 +148,9 @@ func (c *customer) scoreDownload(t *testing.T, p *serviceEnv, id string, rows in
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	require.Equal(t, http.StatusOK, resp.StatusCode)
-	score, err := score.Compare(truth, resp.Body)
+	found, err := score.Compare(truth, resp.Body)
 	require.NoError(t, err)
-	return score
+	return found
 }
 
 // countFiltered downloads the good rows as lines of JSON, compressed.

@@ -153,16 +153,16 @@ func TestInterruptedVerifyResumes(t *testing.T) {
 	k := newKillTest(t)
 	other := k.path("other.csv")
 	require.NoError(t, os.WriteFile(other, []byte("email\nnot an address\n"), 0o600))
-	world, w := startInternet(t.Context(), t), newRecordingProxy(t, 500)
+	internet, w := startInternet(t.Context(), t), newRecordingProxy(t, 500)
 	result := k.path("result.csv")
-	args := world.verifyArgs(k.list, result, k.overrides)
+	args := internet.verifyArgs(k.list, result, k.overrides)
 
 	words, err := k.signalAtLimit(t.Context(), t, os.Interrupt, w, args)
 	require.ErrorContains(t, err, "exit status 1")
 	require.Contains(t, words, "interrupted; what is known is in "+result+progressFolder+", the same command goes on from there")
 	require.NoFileExists(t, result)
 
-	out, err := harness.Command(t.Context(), world.verifyArgs(other, result, k.overrides)...).CombinedOutput()
+	out, err := harness.Command(t.Context(), internet.verifyArgs(other, result, k.overrides)...).CombinedOutput()
 	require.ErrorContains(t, err, "exit status 1")
 	require.Contains(t, string(out), "holds the progress of another list")
 

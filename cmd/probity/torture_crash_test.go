@@ -88,12 +88,12 @@ func (o *crashingJob) runToEnd(round uint64) {
 		synctest.Test(o.t, func(t *testing.T) { job, result = o.runLife(t, n, list.Bytes()) })
 	}
 	require.Equal(o.t, store.JobCompleted, job.State, job.Error)
-	score, err := score.Compare(&truth, bytes.NewReader(result))
+	found, err := score.Compare(&truth, bytes.NewReader(result))
 	require.NoError(o.t, err)
-	o.t.Logf("ordeal %d: rows %d, unknown without need %d, wrong reason %d; %v", round, score.Rows, score.UnexpectedUnknown, score.WrongReason, job.Reasons)
-	require.Equal(o.t, o.run.rows, score.Rows)
-	require.Zero(o.t, score.MissingRows+score.ExtraRows+score.OrderErrors+score.ChangedCells, "lost, doubled, moved or changed: %+v", score)
-	require.Zero(o.t, score.FalseValid+score.FalseInvalid, "lies: %+v", score)
+	o.t.Logf("ordeal %d: rows %d, unknown without need %d, wrong reason %d; %v", round, found.Rows, found.UnexpectedUnknown, found.WrongReason, job.Reasons)
+	require.Equal(o.t, o.run.rows, found.Rows)
+	require.Zero(o.t, found.MissingRows+found.ExtraRows+found.OrderErrors+found.ChangedCells, "lost, doubled, moved or changed: %+v", found)
+	require.Zero(o.t, found.FalseValid+found.FalseInvalid, "lies: %+v", found)
 	charge := billable(o.t, bytes.NewReader(result))
 	require.Equal(o.t, charge, job.Charged)
 	db, err := store.Open(o.disk, filepath.Join("node", "state"))
@@ -112,7 +112,7 @@ func (o *crashingJob) runLife(t *testing.T, n int, list []byte) (job *store.Job,
 	o.faults["clock moved"]++
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	b := o.startLife(t, ctx)
+	b := o.startLife(ctx, t)
 	defer b.close(t)
 	lasts := 100 * time.Hour
 	if n < crashLives {
@@ -215,7 +215,7 @@ type crashLife struct {
 	conns map[*halfOpenConn]bool
 }
 
-func (o *crashingJob) startLife(t *testing.T, ctx context.Context) *crashLife {
+func (o *crashingJob) startLife(ctx context.Context, t *testing.T) *crashLife {
 	network := memnet.New()
 	b := &crashLife{conns: map[*halfOpenConn]bool{}, disk: &faultyDisk{FS: o.disk, pathPart: "jobs"}}
 	var err error

@@ -55,7 +55,7 @@ func (d *dialer) connect(ctx context.Context, t *target) (*receiverConn, error) 
 		return nil, err
 	}
 	if sized, ok := conn.(interface{ SetWriteBuffer(int) error }); ok {
-		sized.SetWriteBuffer(unsentBytes) // a hint only: errors are ignored
+		_ = sized.SetWriteBuffer(unsentBytes) // a hint only
 	}
 	raw := &timedConn{Conn: conn}
 	if !t.secure {

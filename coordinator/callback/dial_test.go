@@ -202,7 +202,7 @@ func TestCallbackVerifiesCertificates(t *testing.T) {
 		ln, err := w.net.Listen(netip.MustParseAddrPort(receiverAddr + ":443"))
 		require.NoError(t, err)
 		box := w.serve(tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}}),
-			func(_ int, rw http.ResponseWriter, h received) { rw.WriteHeader(200) })
+			func(_ int, rw http.ResponseWriter, _ received) { rw.WriteHeader(200) })
 		w.rows.n.Store(5000)
 		w.finish("good", "https://hook.example/")
 		w.finish("wrong", "https://other.example/")

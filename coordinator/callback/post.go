@@ -112,7 +112,7 @@ func (e *event) send(ctx context.Context, conn net.Conn, t *target) (sent int64,
 	wire := &counter{w: conn}
 	out := bufio.NewWriterSize(wire, sendBuffer)
 	e.writeHead(out, t)
-	out.Flush() // the writer keeps an error; it shows below
+	_ = out.Flush() // the writer keeps an error; it shows below
 	wire.n = 0
 	err := e.writeChecked(ctx, out)
 	if err == nil {
@@ -126,12 +126,12 @@ func (e *event) send(ctx context.Context, conn net.Conn, t *target) (sent int64,
 
 // writeHead writes the request's head. The writer keeps an error; it shows when the body is written.
 func (e *event) writeHead(w io.Writer, t *target) {
-	io.WriteString(w, "POST ")
+	fmt.Fprint(w, "POST ")
 	for _, c := range []byte(t.url.RequestURI()) {
 		if c <= ' ' || c >= 0x7f { // not allowed in a request line; url.Parse keeps those of a query as they were typed
 			fmt.Fprintf(w, "%%%02X", c)
 		} else {
-			w.Write([]byte{c})
+			fmt.Fprintf(w, "%c", c)
 		}
 	}
 	host := t.host
@@ -142,8 +142,8 @@ func (e *event) writeHead(w io.Writer, t *target) {
 		host += ":" + port
 	}
 	fmt.Fprintf(w, " HTTP/1.1\r\nHost: %s\r\n", host)
-	e.header.Write(w)
-	io.WriteString(w, "\r\n")
+	_ = e.header.Write(w)
+	fmt.Fprint(w, "\r\n")
 }
 
 // counter counts the bytes that are read or written through it, and keeps the last error.
@@ -186,7 +186,7 @@ func readReply(conn net.Conn, stopWriting func()) rawReply {
 		}
 		stopWriting()
 		conn.SetReadDeadline(time.Now().Add(drainTimeout))
-		io.Copy(io.Discard, resp.Body)
+		_, _ = io.Copy(io.Discard, resp.Body) // what is left unread makes the close a reset, no more
 		return rawReply{status: resp.StatusCode}
 	}
 	return rawReply{malformed: true}

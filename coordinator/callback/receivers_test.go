@@ -17,7 +17,7 @@ import (
 func TestCallbackStopsAtRedirectAndGone(t *testing.T) {
 	runTest(t, nil, func(t *testing.T, w *testEnv) {
 		other := w.receive(receiverAddr+":8080", status(200))
-		w.receive(receiverAddr+":80", func(n int, rw http.ResponseWriter, h received) {
+		w.receive(receiverAddr+":80", func(n int, rw http.ResponseWriter, _ received) {
 			switch {
 			case n == 1:
 				rw.Header().Set("Location", "http://hook.example:8080/")
@@ -136,7 +136,7 @@ func TestCallbackTimesOut(t *testing.T) {
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\nX-A: ")
 			io.Copy(io.Discard, conn)
 		}, errNoAnswer, 15 * time.Second},
-		"takes nothing of the body": {100_000, func(conn net.Conn) { <-time.After(5 * time.Minute) }, errStalled, 60 * time.Second},
+		"takes nothing of the body": {100_000, func(_ net.Conn) { <-time.After(5 * time.Minute) }, errStalled, 60 * time.Second},
 		"closes":                    {3, func(conn net.Conn) { head(conn) }, errLost, 0},
 		"resets a small body":       {3, func(conn net.Conn) { begun(conn); reset(conn) }, errCut, 0},
 		"closes in mid-body":        {100_000, begun, errCut, 0},
@@ -195,7 +195,7 @@ func TestSlowReceiverGetsTheWholeCallback(t *testing.T) {
 func TestCallbackEndsAVerySlowTransfer(t *testing.T) {
 	runTest(t, nil, func(t *testing.T, w *testEnv) {
 		w.rows.n.Store(100_000)
-		w.raw(receiverAddr+":80", func(n int, conn net.Conn) {
+		w.raw(receiverAddr+":80", func(_ int, conn net.Conn) {
 			buf := make([]byte, 16<<10)
 			for {
 				<-time.After(40 * time.Second)

@@ -14,7 +14,7 @@ func FuzzUnpackChunk(f *testing.F) {
 	p.Add(&Row{Number: 1, Route: &Route{Route: engine.DefaultTable().ImplicitRoute("x.example")}, Mailbox: "a@x.example"})
 	f.Add(p.AppendChunk(nil, p.Rows, rand.New(rand.NewPCG(1, 2))))
 	table := engine.DefaultTable()
-	f.Fuzz(func(t *testing.T, b []byte) {
+	f.Fuzz(func(_ *testing.T, b []byte) {
 		_, _ = unpack(b, table, func(uint32) bool { return false })
 	})
 }

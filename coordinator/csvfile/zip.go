@@ -199,7 +199,7 @@ func (z *zipEntry) Read(p []byte) (int, error) {
 func (z *zipEntry) checkEnd() error {
 	if z.streamed { // signature and sizes of 8 bytes are optional (APPNOTE.TXT 4.3.9)
 		if head, _ := z.src.Peek(4); bytes.Equal(head, zipDescriptor) {
-			z.src.Discard(4)
+			_, _ = z.src.Discard(4) // they are there: Peek has seen them
 		}
 		head, _ := z.src.Peek(24)
 		if len(head) < 12 {
@@ -210,7 +210,7 @@ func (z *zipEntry) checkEnd() error {
 			skip = 20
 		}
 		z.want = binary.LittleEndian.Uint32(head)
-		z.src.Discard(skip)
+		_, _ = z.src.Discard(skip) // as above
 	}
 	if z.want != z.sum.Sum32() {
 		return refuse(Unacceptable, 0, errPackedFormat, "zip", errors.New("checksum differs"))

@@ -18,7 +18,7 @@ func TestOwnersByKindAreStable(t *testing.T) {
 	got := map[string]string{}
 	for _, host := range []string{"mx.example.org", "mx1.example.net", "smtp-in.orange.fr", "aspmx.l.google.com", "mx00.gmx.net"} {
 		for _, address := range []string{"ann@example.org", "bob@example.net", "ann@gmail.com", "bob@gmail.com", "ann@web.de"} {
-			route := routeTo(t, host)
+			route := routeTo(host)
 			k, narrow := keyOf(route, addressAt(t, address))
 			got[host] += fmt.Sprint(narrow)[:1] + r.ownerOf(k, narrow, route.Provider, "", testNow).identity[8:] + " "
 		}

@@ -42,7 +42,7 @@ func membersOf(names ...string) map[string]*member {
 	return all
 }
 
-func routeTo(t require.TestingT, host string) *engine.Route {
+func routeTo(host string) *engine.Route {
 	r := testTable.NewRoute([]engine.MX{{Host: host}})
 	return &r
 }
@@ -54,7 +54,7 @@ func addressAt(t require.TestingT, s string) engine.Address {
 }
 
 func TestKeysOfRoutes(t *testing.T) {
-	google, own := routeTo(t, "aspmx.l.google.com"), routeTo(t, "mx.example.org")
+	google, own := routeTo("aspmx.l.google.com"), routeTo("mx.example.org")
 	key := func(r *engine.Route, address string) (shard.Key, bool) {
 		return keyOf(r, addressAt(t, address))
 	}
@@ -82,7 +82,7 @@ func TestMovedRoutesWaitForTheFormerOwner(t *testing.T) {
 		members := membersOf(names...)
 		n, m := rapid.IntRange(1, 5).Draw(t, "before"), rapid.IntRange(1, 5).Draw(t, "after")
 		before := newMembership(viewOf(true, names[:n]...), members, nil, testNow)
-		k, narrow := keyOf(routeTo(t, "mx"+strconv.Itoa(rapid.IntRange(0, 1000).Draw(t, "route"))+".example.org"), addressAt(t, "a@example.org"))
+		k, narrow := keyOf(routeTo("mx"+strconv.Itoa(rapid.IntRange(0, 1000).Draw(t, "route"))+".example.org"), addressAt(t, "a@example.org"))
 		for _, m := range members {
 			m.lastWork.Store(testNow.UnixNano())
 		}
@@ -139,7 +139,7 @@ func TestStormsOfChangesKeepOneSource(t *testing.T) {
 				r = newMembership(viewOf(true, present(i)...), members, r, now)
 				require.LessOrEqual(t, len(r.formerSets), maxFormerSets)
 				for route := range 100 {
-					k, narrow := keyOf(routeTo(t, fmt.Sprintf("mx%d.example.org", route)), addressAt(t, "a@example.org"))
+					k, narrow := keyOf(routeTo(fmt.Sprintf("mx%d.example.org", route)), addressAt(t, "a@example.org"))
 					o := r.ownerOf(k, narrow, unknownProvider, "", now)
 					if !o.ready() {
 						continue
@@ -178,7 +178,7 @@ func TestRoutesOfUnusedNodesMoveAtOnce(t *testing.T) {
 		after := newMembership(viewOf(true, "a", "b", "c"), members, before, testNow)
 		moved := 0
 		for i := range 50 {
-			k, narrow := keyOf(routeTo(t, "mx"+strconv.Itoa(i)+".example.org"), addressAt(t, "a@example.org"))
+			k, narrow := keyOf(routeTo("mx"+strconv.Itoa(i)+".example.org"), addressAt(t, "a@example.org"))
 			is, one := after.ownerOf(k, narrow, unknownProvider, "", testNow), after.ownerForSingle(k, narrow, unknownProvider, nil, testNow)
 			if is.identity == "a" {
 				require.True(t, is.ready(), what)
@@ -200,7 +200,7 @@ func TestPinnedRowsStayAtTheirIdentity(t *testing.T) {
 	members := membersOf("a", "b", "c")
 	r := newMembership(viewOf(true, "a", "b", "c"), members, nil, testNow)
 	for i := range 20 {
-		k, narrow := keyOf(routeTo(t, "mx"+strconv.Itoa(i)+".example.org"), addressAt(t, "a@example.org"))
+		k, narrow := keyOf(routeTo("mx"+strconv.Itoa(i)+".example.org"), addressAt(t, "a@example.org"))
 		o := r.ownerOf(k, false, unknownProvider, "b", testNow)
 		require.Equal(t, "b", o.identity)
 		mine, pinned := r.ownerOf(k, narrow, unknownProvider, "", testNow), r.ownerOf(k, narrow, unknownProvider, "b", testNow)
@@ -214,14 +214,14 @@ func TestSinglesFallBackOnlyAtWideProviders(t *testing.T) {
 	members := membersOf("a", "b")
 	view := viewOf(true, "a", "b")
 	r := newMembership(view, members, nil, testNow)
-	k, narrow := keyOf(routeTo(t, "aspmx.l.google.com"), addressAt(t, "x@example.org"))
+	k, narrow := keyOf(routeTo("aspmx.l.google.com"), addressAt(t, "x@example.org"))
 	first := r.ownerForSingle(k, narrow, unknownProvider, nil, testNow)
 	next := r.ownerForSingle(k, narrow, unknownProvider, map[*member]bool{first.node: true}, testNow)
 	require.NotEqual(t, first.identity, next.identity)
 	none := r.ownerForSingle(k, narrow, unknownProvider, map[*member]bool{first.node: true, next.node: true}, testNow)
 	require.False(t, none.found())
 
-	k, narrow = keyOf(routeTo(t, "mx.example.org"), addressAt(t, "x@example.org"))
+	k, narrow = keyOf(routeTo("mx.example.org"), addressAt(t, "x@example.org"))
 	first = r.ownerForSingle(k, narrow, unknownProvider, nil, testNow)
 	again := r.ownerForSingle(k, narrow, unknownProvider, map[*member]bool{first.node: true}, testNow)
 	require.Equal(t, first.identity, again.identity, "a narrow route has one source, there or not")
@@ -229,7 +229,7 @@ func TestSinglesFallBackOnlyAtWideProviders(t *testing.T) {
 
 func TestRowsWithoutOwnerAreReturned(t *testing.T) {
 	r := newMembership(&cluster.View{}, nil, nil, testNow)
-	batch := &wire.Batch{Job: "j", Chunk: 3, Epoch: 2, Rows: []wire.Row{{Number: 7, Attempt: 1, Address: addressAt(t, "a@example.org"), Route: routeTo(t, "mx.example.org")}}}
+	batch := &wire.Batch{Job: "j", Chunk: 3, Epoch: 2, Rows: []wire.Row{{Number: 7, Attempt: 1, Address: addressAt(t, "a@example.org"), Route: routeTo("mx.example.org")}}}
 	f := &Fleet{parts: nil}
 	f.cfg.Suppressed = func(string, []string) bool { return false }
 	f.cfg.SuppressedAddress = func(engine.Address) bool { return false }
@@ -263,7 +263,7 @@ func TestRowsThatWereNotSentUseNoBudget(t *testing.T) {
 	f.cfg.Suppressed = func(string, []string) bool { return false }
 	f.cfg.SuppressedAddress = func(engine.Address) bool { return false }
 	f.membership.Store(newMembership(viewOf(true, "a"), members, nil, testNow))
-	route := routeTo(t, "mx.example.org")
+	route := routeTo("mx.example.org")
 	batch := &wire.Batch{Job: "j", Rows: []wire.Row{{Number: 7, Address: addressAt(t, "a@example.org"), Route: route}}}
 	var got []wire.Results
 	require.NoError(t, f.Verify(t.Context(), batch, time.Minute, func(r wire.Results) { got = append(got, r) }))

@@ -14,7 +14,7 @@ import (
 )
 
 func TestFolderKeepsObjects(t *testing.T) {
-	testObjects(t, func(t *testing.T) *Folder { return &Folder{vfs.NewMem(), "data/jobs"} })
+	testObjects(t, func(_ *testing.T) *Folder { return &Folder{vfs.NewMem(), "data/jobs"} })
 }
 
 func TestFolderOnDiskKeepsObjects(t *testing.T) {
@@ -252,17 +252,17 @@ func (f *failingFS) step(do func() error) error {
 	return errFailing
 }
 
-func (f *failingFS) Create(path string, c vfs.DiskWriteCategory) (vfs.File, error) {
+func (f *failingFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	var file vfs.File
-	err := f.step(func() (err error) { file, err = f.FS.Create(path, c); return err })
+	err := f.step(func() (err error) { file, err = f.FS.Create(name, c); return err })
 	if err != nil {
 		return nil, err
 	}
 	return &failingFile{file, f}, nil
 }
 
-func (f *failingFS) OpenDir(path string) (vfs.File, error) {
-	file, err := f.FS.OpenDir(path)
+func (f *failingFS) OpenDir(name string) (vfs.File, error) {
+	file, err := f.FS.OpenDir(name)
 	return &failingFile{file, f}, err
 }
 

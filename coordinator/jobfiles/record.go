@@ -55,6 +55,7 @@ func NewRecord(k Kind, v *engine.Verdict) (r Record) {
 	return r
 }
 
+// Kind says whether the row is answered.
 func (r *Record) Kind() Kind { return Kind(r[kindByte] &^ hasDetails) }
 
 // Reason is the reason of the verdict, the second byte of its core.

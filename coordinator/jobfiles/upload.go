@@ -141,6 +141,8 @@ func appendFooter(index []byte) []byte {
 	return append(binary.LittleEndian.AppendUint64(b, xxh3.Hash(b)), uploadMagic...)
 }
 
-// Rows and Duplicates return the numbers of rows and of duplicates so far.
-func (w *UploadWriter) Rows() int64       { return w.rows }
+// Rows is the number of rows so far.
+func (w *UploadWriter) Rows() int64 { return w.rows }
+
+// Duplicates is the number of duplicates so far.
 func (w *UploadWriter) Duplicates() int64 { return w.duplicates }

@@ -44,8 +44,10 @@ func OpenUpload(from *Folder, job, name string, unpack *zstd.Decoder) (*Upload, 
 // Close closes the upload's object.
 func (u *Upload) Close() error { return u.closer.Close() }
 
-// Rows and Duplicates return the numbers of rows and of duplicates.
-func (u *Upload) Rows() int64       { return u.rows }
+// Rows is the number of rows.
+func (u *Upload) Rows() int64 { return u.rows }
+
+// Duplicates is the number of duplicates.
 func (u *Upload) Duplicates() int64 { return u.duplicates }
 
 func (u *Upload) readIndex(size int64) error {

@@ -97,7 +97,7 @@ func (f *Files) Results(ctx context.Context, id string, filter results.Filter, w
 		return err
 	}
 	defer func() { <-f.renderSlots }()
-	a, err := f.openResults(ctx, j, filter)
+	a, err := f.openResults(j, filter)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (f *Files) Results(ctx context.Context, id string, filter results.Filter, w
 }
 
 // openResults opens the files that a job's record names. If they were replaced meanwhile, it opens the new ones.
-func (f *Files) openResults(ctx context.Context, j *store.Job, filter results.Filter) (*results.Assembly, error) {
+func (f *Files) openResults(j *store.Job, filter results.Filter) (*results.Assembly, error) {
 	for {
 		a, err := f.openAssembly(j, filter)
 		if err == nil && j.State.Finished() {

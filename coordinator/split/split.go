@@ -334,6 +334,22 @@ func (s *jobSplit) routeResolved(wait bool) error {
 	return errors.Join(err, s.logAnswers())
 }
 
+// classOf is the class of the rows of a route: its provider if many sources share it, the route itself once it has many rows in this
+// job, else the tail. It counts the rows of routes.
+func (s *jobSplit) classOf(route *engine.Route) string {
+	if route.Provider != nil && route.Provider.Shared() {
+		return route.Provider.ID
+	}
+	if len(s.routes) >= maxKnownRoutes {
+		clear(s.routes)
+	}
+	s.routes[route.Key]++
+	if s.routes[route.Key] <= chunks.MaxTailRows {
+		return chunks.ClassTail
+	}
+	return route.Key[:min(len(route.Key), store.MaxName)]
+}
+
 // routeRow answers a row whose route is known, or adds it to the open chunk of its class, source and due time if it needs SMTP.
 func (s *jobSplit) routeRow(r splitRow, d *domain) error {
 	ev := engine.Evidence{Address: r.addr, Flags: r.flags, Route: &d.route.Route}
@@ -343,31 +359,16 @@ func (s *jobSplit) routeRow(r splitRow, d *domain) error {
 		d.noSuggestion = a.Suggestion == ""
 	}
 	now := time.Now()
-	if engine.Next(&ev, s.policy, now).Kind != engine.StepAsk {
+	if engine.Next(&ev, s.policy).Kind != engine.StepAsk {
 		v := engine.Judge(&ev, s.policy, now)
 		v.FromCache = v.VerifiedAt.Before(s.job.Record.StartedAt)
 		return s.answerRow(&a, &v, now)
 	}
 	s.chunked.Add(r.number)
 	a.Mailbox = r.addr.Mailbox()
-	// The class of a row is the provider of its route if many sources share it, the route itself once it has many rows in this job,
-	// else the tail.
-	v, class := &d.route.Route, chunks.ClassTail
-	if v.Provider != nil && v.Provider.Shared() {
-		class = v.Provider.ID
-	} else {
-		if len(s.routes) >= maxKnownRoutes {
-			clear(s.routes)
-		}
-		n := s.routes[v.Key] + 1
-		s.routes[v.Key] = n
-		if n > chunks.MaxTailRows {
-			class = v.Key[:min(len(v.Key), store.MaxName)]
-		}
-	}
 	deferral := s.job.Deferred.get(a.Number)
 	a.Attempt = deferral.Attempt
-	k := openChunkKey{class: class, source: deferral.Source, due: chunks.RoundDue(now, deferral.Due)}
+	k := openChunkKey{class: s.classOf(&d.route.Route), source: deferral.Source, due: chunks.RoundDue(now, deferral.Due)}
 	p := s.openChunks[k]
 	if p == nil {
 		p = &openChunk{Builder: chunks.Builder{Pool: &s.blocks}, since: now}
@@ -377,20 +378,26 @@ func (s *jobSplit) routeRow(r splitRow, d *domain) error {
 	before := p.Size()
 	p.Add(&a)
 	s.openBytes += p.Size() - before
-	if p.Len() >= chunks.MaxRows || p.Len() >= wire.MaxRows && !p.ManyHosts() && p.Len() >= s.job.Chunks.ChunkRows(class) {
+	if p.Len() >= chunks.MaxRows || p.Len() >= wire.MaxRows && !p.ManyHosts() && p.Len() >= s.job.Chunks.ChunkRows(k.class) {
 		return s.flushChunk(k)
 	}
-	if s.openBytes <= s.maxBytes {
-		return nil
+	if s.openBytes > s.maxBytes {
+		return s.flushLargest()
 	}
-	for s.openBytes > s.maxBytes*3/4 { // the largest chunks first
+	return nil
+}
+
+// flushLargest flushes the largest open chunks, until the others have three quarters of the bytes that they may.
+func (s *jobSplit) flushLargest() error {
+	for s.openBytes > s.maxBytes*3/4 {
+		var largest openChunkKey
 		most := -1
-		for other, p := range s.openChunks {
-			if n := p.Size(); n > most {
-				k, most = other, n
+		for k, oc := range s.openChunks {
+			if n := oc.Size(); n > most {
+				largest, most = k, n
 			}
 		}
-		if err := s.flushChunk(k); err != nil {
+		if err := s.flushChunk(largest); err != nil {
 			return err
 		}
 	}

@@ -112,7 +112,7 @@ func or(s, same string) string {
 	return s
 }
 
-// appendReply appends a code and an enhanced code (RFC 3463), of which most numbers are small.
+// AppendReply appends a code and an enhanced code (RFC 3463), of which most numbers are small.
 func AppendReply(dst []byte, code int, e engine.Enhanced) []byte {
 	dst = binary.AppendUvarint(binary.BigEndian.AppendUint16(dst, uint16(code)), uint64(e.Class))
 	if e.Class == 0 {

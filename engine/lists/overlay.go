@@ -2,6 +2,7 @@ package lists
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -165,7 +166,7 @@ func listedParent(raw string) (string, error) {
 		return "", err
 	}
 	if suffix, icann := publicsuffix.PublicSuffix(name); icann && suffix == name {
-		return "", fmt.Errorf("names are registered under it, and it would cover them all; list the domain itself")
+		return "", errors.New("names are registered under it, and it would cover them all; list the domain itself")
 	}
 	return name, nil
 }
@@ -174,7 +175,7 @@ func listedParent(raw string) (string, error) {
 func roleWord(raw string) (string, error) {
 	name := strings.TrimRight(strings.NewReplacer(".", "", "-", "", "_", "").Replace(strings.ToLower(raw)), "0123456789")
 	if !isWord(name) {
-		return "", fmt.Errorf("a role is 2 to 64 letters a to z, with dots, hyphens, underscores or digits as you like")
+		return "", errors.New("a role is 2 to 64 letters a to z, with dots, hyphens, underscores or digits as you like")
 	}
 	return name, nil
 }

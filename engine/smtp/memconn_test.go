@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// pipe is one direction of a connection in memory: buffered up to max bytes, with deadlines on either end.
+// pipe is one direction of a connection in memory: buffered up to limit bytes, with deadlines on either end.
 type pipe struct {
 	mu           sync.Mutex
 	cond         *sync.Cond
 	data         []byte
-	max          int
+	limit        int
 	eof, refused bool // the writer has closed; the reader has
 	read, write  deadline
 }
@@ -23,8 +23,8 @@ type deadline struct {
 	timer  *time.Timer
 }
 
-func newPipe(max int) *pipe {
-	p := &pipe{max: max}
+func newPipe(limit int) *pipe {
+	p := &pipe{limit: limit}
 	p.cond = sync.NewCond(&p.mu)
 	return p
 }
@@ -60,7 +60,7 @@ func (p *pipe) Write(b []byte) (n int, err error) {
 		case p.write.passed:
 			return n, os.ErrDeadlineExceeded
 		}
-		k := min(len(b), p.max-len(p.data))
+		k := min(len(b), p.limit-len(p.data))
 		if k <= 0 {
 			p.cond.Wait()
 			continue
@@ -105,9 +105,9 @@ func (p *pipe) end(flag *bool) {
 // memConn is one end of a connection in memory.
 type memConn struct{ in, out *pipe }
 
-// connect makes the two ends of a connection with buffers of max bytes each.
-func connect(max int) (client, server *memConn) {
-	a, b := newPipe(max), newPipe(max)
+// connect makes the two ends of a connection with buffers of limit bytes each.
+func connect(limit int) (client, server *memConn) {
+	a, b := newPipe(limit), newPipe(limit)
 	return &memConn{a, b}, &memConn{b, a}
 }
 

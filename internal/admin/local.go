@@ -83,8 +83,8 @@ func (s stoppedCache) Forget(ctx context.Context, folded string, done func(strin
 	if err != nil {
 		return nil, nil, adviseOnLock(string(s), err)
 	}
-	defer c.Close()
-	return LocalCache{c}.Forget(ctx, folded, done)
+	found, names, err := LocalCache{c}.Forget(ctx, folded, done)
+	return found, names, errors.Join(err, c.Close())
 }
 
 // Reachable implements erase.Caches.

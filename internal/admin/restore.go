@@ -106,7 +106,7 @@ func (c *restoreCmd) copyAndCheck(ctx context.Context, whole bool, state, jobs s
 		if err := os.Remove(filepath.Join(part, sumsFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		report, err = c.check(ctx, part, whole)
+		report, err = c.check(part, whole)
 		return err
 	})
 	return report, err
@@ -135,7 +135,7 @@ func isDataFolder(dir string) (bool, error) {
 }
 
 // check opens the copied store, checks its tables, its ledgers and the files of its jobs, and returns what is in it.
-func (c *restoreCmd) check(ctx context.Context, state string, whole bool) (report string, err error) {
+func (c *restoreCmd) check(state string, whole bool) (report string, err error) {
 	if err := opendb.CheckTables(vfs.Default, state); err != nil {
 		return "", refusal(err)
 	}

@@ -160,15 +160,15 @@ func TestBackupWithAWrongFileIsNotRestored(t *testing.T) {
 		}
 		return err
 	}))
-	changes := map[string]func(path string) error{
-		"flipped": func(path string) error {
-			content, err := os.ReadFile(path)
+	changes := map[string]func(file string) error{
+		"flipped": func(file string) error {
+			content, err := os.ReadFile(file)
 			at := len(content) / 3
 			if name := bytes.Index(content, []byte("  state/")); name > 0 {
 				at = name - 1 // of the checksums, in that of a file that matters
 			}
 			content[at] ^= 1
-			return errors.Join(err, os.WriteFile(path, content, 0o600))
+			return errors.Join(err, os.WriteFile(file, content, 0o600))
 		},
 		"cut": func(path string) error {
 			info, err := os.Stat(path)

@@ -82,14 +82,14 @@ func readSums(dir string) (lines map[string]string, err error) {
 	return lines, errors.Join(err, f.Close())
 }
 
-func sumFile(ctx context.Context, path string) ([]byte, error) {
-	f, err := os.Open(path)
+func sumFile(ctx context.Context, file string) ([]byte, error) {
+	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
-	hash := sha256.New()
-	_, err = io.Copy(hash, pipeline.ContextReader{Context: ctx, Reader: f})
-	return hash.Sum(nil), errors.Join(err, f.Close())
+	sum := sha256.New()
+	_, err = io.Copy(sum, pipeline.ContextReader{Context: ctx, Reader: f})
+	return sum.Sum(nil), errors.Join(err, f.Close())
 }
 
 func isResultFile(name string) bool {

@@ -48,7 +48,9 @@ func serveAdminHTTP(ctx context.Context, listener net.Listener, handler http.Han
 	case <-ctx.Done():
 	}
 	err := web.Close()
-	<-served
+	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
 	return err
 }
 

@@ -62,7 +62,7 @@ func (c initCmd) Run(con *console.IO) error {
 	fmt.Fprintf(con.Out, "%s\tthe authority's certificate: copy it to every machine\n", c.path(AuthorityFile))
 	fmt.Fprintf(con.Out, "%s\tthe authority's key: keep it here, off the network if you can; who has it can join the cluster\n", c.path(authorityKey))
 	fmt.Fprintf(con.Out, "%s\tthe gossip key: copy it to every machine, over a channel that you trust\n", c.path(KeyFile))
-	fmt.Fprintf(con.Err, "Next: probity certs coordinator NAME, and probity certs node NAME for each prober.\n")
+	fmt.Fprintln(con.Err, "Next: probity certs coordinator NAME, and probity certs node NAME for each prober.")
 	return nil
 }
 

@@ -60,7 +60,7 @@ func (c *conversation) prepareTask(e baseline.Task) task {
 		for _, r := range recipients {
 			a, err := engine.Parse(r)
 			ev := engine.Evidence{Address: a, SyntaxBad: err != nil, Route: &t.route}
-			if engine.Next(&ev, engine.Policy{}, time.Time{}).Kind == engine.StepAsk {
+			if engine.Next(&ev, engine.Policy{}).Kind == engine.StepAsk {
 				addrs = append(addrs, a)
 			}
 		}
@@ -233,10 +233,10 @@ func (r *run) handleReply(i int, reply engine.Reply) {
 // advance takes a probe as far as possible without another reply.
 func (r *run) advance(p *probe) {
 	d := p.domain
-	step := engine.Next(&p.ev, engine.Policy{}, r.now)
+	step := engine.Next(&p.ev, engine.Policy{})
 	if step.Kind == engine.StepDecoy && d.sighting.Host != "" {
 		p.ev.Append(d.sighting)
-		step = engine.Next(&p.ev, engine.Policy{}, r.now)
+		step = engine.Next(&p.ev, engine.Policy{})
 	}
 	if step.Kind == engine.StepDecoy {
 		d.waiting = append(d.waiting, p)

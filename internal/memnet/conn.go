@@ -1,6 +1,7 @@
 package memnet
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/netip"
@@ -174,14 +175,18 @@ func (c *Conn) SetLinger(sec int) error {
 	return nil
 }
 
-func (c *Conn) LocalAddr() net.Addr  { return net.TCPAddrFromAddrPort(c.local) }
+// LocalAddr is the address of this end.
+func (c *Conn) LocalAddr() net.Addr { return net.TCPAddrFromAddrPort(c.local) }
+
+// RemoteAddr is the address of the other end.
 func (c *Conn) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.remote) }
 
+// SetDeadline sets both deadlines.
 func (c *Conn) SetDeadline(t time.Time) error {
-	c.SetReadDeadline(t)
-	return c.SetWriteDeadline(t)
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
+// SetReadDeadline ends reads that wait longer, with os.ErrDeadlineExceeded.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.in.mu.Lock()
 	defer c.in.mu.Unlock()
@@ -189,6 +194,7 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
+// SetWriteDeadline ends writes that wait longer, with os.ErrDeadlineExceeded.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()

@@ -215,8 +215,8 @@ func (l *listener) resetBacklog() {
 	for {
 		select {
 		case conn := <-l.backlog:
-			conn.SetLinger(0)
-			conn.Close()
+			_ = conn.SetLinger(0)
+			_ = conn.Close()
 		default:
 			return
 		}

@@ -1,6 +1,7 @@
 package shownname
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -14,7 +15,7 @@ func Check(s string, most int) error {
 		return fmt.Errorf("must have at most %d bytes", most)
 	}
 	if s != "" && strings.TrimSpace(s) == "" {
-		return fmt.Errorf("has only white space: give it something that can be seen, or leave it out")
+		return errors.New("has only white space: give it something that can be seen, or leave it out")
 	}
 	before, position := rune(0), 0
 	for i, r := range s {

@@ -216,11 +216,11 @@ func (l *listJob) findOrAcceptJob(ctx context.Context, n *app.Node) (*store.Job,
 		return nil, err
 	}
 	defer f.Close()
-	hash := l.newHash()
-	if _, err := io.Copy(hash, f); err != nil {
+	sum := l.newHash()
+	if _, err := io.Copy(sum, f); err != nil {
 		return nil, err
 	}
-	if jobs[0].Name != hex.EncodeToString(hash.Sum(nil)) {
+	if jobs[0].Name != hex.EncodeToString(sum.Sum(nil)) {
 		return nil, fmt.Errorf("%s holds the progress of another list or of other options (%s), or an older version began it; repeat that command with its version, name another -o, or delete that folder", l.dir, optionNames)
 	}
 	fmt.Fprintf(l.con.Err, "going on with %s where it stopped\n", l.file)
@@ -251,12 +251,12 @@ func (l *listJob) acceptList(ctx context.Context, n *app.Node) (*store.Job, erro
 		defer f.Close()
 		in = f
 	}
-	hash := l.newHash()
-	job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: io.TeeReader(in, hash), Options: ingest.Options{
+	sum := l.newHash()
+	job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: io.TeeReader(in, sum), Options: ingest.Options{
 		Reading:  csvfile.Options{Column: l.Column, NoHeader: l.NoHead, AnyColumn: l.ForceColumn},
 		Filename: filepath.Base(l.file), MaxAge: time.Duration(l.MaxAge), NoSMTP: l.NoSMTP, Details: l.Details, MaxHours: ingest.MaxHours,
 		Parts: func(j *store.Job) []store.Part {
-			j.Name = hex.EncodeToString(hash.Sum(nil))
+			j.Name = hex.EncodeToString(sum.Sum(nil))
 			return nil
 		}}})
 	return job, ListError(l.file, err)

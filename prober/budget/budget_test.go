@@ -67,10 +67,10 @@ func TestWindowSaysWhenItHasRoom(t *testing.T) {
 			if w.room(limit, now) == 0 {
 				next := w.nextRoom(limit, now)
 				if !next.After(now) {
-					t.Fatalf("full, but room promised at once")
+					t.Fatal("full, but room promised at once")
 				}
 				if w.room(limit, next.Add(-1)) != 0 || w.room(limit, next) == 0 {
-					t.Fatalf("room not where it was promised")
+					t.Fatal("room not where it was promised")
 				}
 				now = next
 			}
@@ -235,7 +235,7 @@ func FuzzReadBudget(f *testing.F) {
 	p.refusalWindow.reserve(3)
 	p.refusalWindow.settle(3, now)
 	f.Add(p.append(nil, 4, now))
-	f.Fuzz(func(t *testing.T, b []byte) {
+	f.Fuzz(func(_ *testing.T, b []byte) {
 		p := New(testLimits, nil, now)
 		if p.read(b, now) {
 			p.append(nil, 0, now)

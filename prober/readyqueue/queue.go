@@ -116,7 +116,7 @@ func (q *Queue) advance(p *hostqueue.Probe, now time.Time, front bool, out []hos
 		p.Priority, p.Policy.CallerWaits = budget.Single, true
 	}
 	for {
-		step := engine.Next(&p.Ev, p.Policy, now)
+		step := engine.Next(&p.Ev, p.Policy)
 		switch step.Kind {
 		case engine.StepAsk:
 			down, isDown := q.hostHealth.Down(step.Host, now)

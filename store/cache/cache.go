@@ -130,7 +130,9 @@ func (sl slogLogger) Fatalf(format string, args ...any) {
 type Lost string
 
 func (l Lost) Error() string { return "cache cannot go on: " + string(l) }
-func (Lost) EndsProcess()    {} // implements pipeline.Fatal
+
+// EndsProcess implements pipeline.Fatal.
+func (Lost) EndsProcess() {}
 
 // panicAsLost turns a panic of the database on a failing disk (for example, it cannot start another log) into Lost.
 func panicAsLost() {

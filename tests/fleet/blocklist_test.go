@@ -29,7 +29,7 @@ func TestFleetAvoidsListedSources(t *testing.T) {
 		blocked, unknown, next := map[string]int{}, 0, f.chunks(24_000, 400)
 		verify := func() {
 			list := next()
-			_, result := f.coord.waitResult(t, ctx, f.coord.accept(t, ctx, list))
+			_, result := f.coord.waitResult(ctx, t, f.coord.accept(ctx, t, list))
 			s := scoreOf(t, f.internet.World, list, result)
 			require.Zero(t, s.FalseValid+s.FalseInvalid)
 			unknown += s.UnexpectedUnknown

@@ -34,7 +34,7 @@ func TestFleetIsCut(t *testing.T) {
 	detector.Spare(t)
 	withMemCluster(t, 4, 3, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		list := f.list(6000, nil)
-		id := f.coord.accept(t, ctx, list)
+		id := f.coord.accept(ctx, t, list)
 		time.Sleep(10 * time.Second)
 		for i, cut := range fleetCuts {
 			f.cutNode(probers[i%len(probers)], cut.gossip, cut.streams, cut.lasts)
@@ -52,7 +52,7 @@ func TestFleetSurvivesKillsAndCutsInVirtualTime(t *testing.T) {
 	detector.SpareByDay(t)
 	withMemCluster(t, 4, 4, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		list := f.list(6000, nil)
-		id := f.coord.accept(t, ctx, list)
+		id := f.coord.accept(ctx, t, list)
 		time.Sleep(10 * time.Second)
 		probers[0].kill()
 		probers[1].kill()
@@ -97,7 +97,7 @@ func TestEndedStreamsCostNoRecipients(t *testing.T) {
 func recipientsOfAJob(t *testing.T, disturb func(*memCluster, *memProber)) (recipients int64) {
 	withMemCluster(t, 4, 3, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		list := f.list(3000, nil)
-		id := f.coord.accept(t, ctx, list)
+		id := f.coord.accept(ctx, t, list)
 		ended := make(chan struct{})
 		var disturbing sync.WaitGroup
 		disturbing.Go(func() {
@@ -169,7 +169,7 @@ func (f *memCluster) requireStillRunning(id string) {
 // requireCorrectEnd waits for a job and checks its result.
 func (f *memCluster) requireCorrectEnd(ctx context.Context, id string, list []byte) {
 	f.t.Helper()
-	job, result := f.coord.waitResult(f.t, ctx, id)
+	job, result := f.coord.waitResult(ctx, f.t, id)
 	harness.RequireCorrect(f.t, f.internet.World, list, result)
 	harness.RequireWithinLimits(f.t, f.internet.Referee.Report())
 	harness.RequireRoutes(f.t, f.internet.Referee.Report())
@@ -183,7 +183,7 @@ func TestRestartedCoordinatorWaitsForItsNodes(t *testing.T) {
 	detector.Spare(t)
 	withMemCluster(t, 1, 2, 1, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		list, _ := f.receiver("strict", 120)
-		id := f.coord.accept(t, ctx, list)
+		id := f.coord.accept(ctx, t, list)
 		time.Sleep(20 * time.Second)
 		owner, other := probers[0], probers[1]
 		if owner.lastProbe().Before(other.lastProbe()) {

@@ -105,7 +105,7 @@ func (f *memCluster) acceptLongJob(ctx context.Context, rows int, emails []strin
 	if rows > 0 {
 		list = f.list(rows, nil)
 	}
-	id := f.coord.accept(f.t, ctx, list)
+	id := f.coord.accept(ctx, f.t, list)
 	for range 60 {
 		if s, err := f.coord.coordinator.Snapshot(id); err == nil && s.Answered > fairShortRows {
 			break
@@ -171,6 +171,6 @@ func (f *memCluster) idleWithSingles(ctx context.Context, emails []string) {
 // verifyTime verifies a list and returns how long it took.
 func (f *memCluster) verifyTime(ctx context.Context, list []byte) time.Duration {
 	began := time.Now()
-	f.coord.waitResult(f.t, ctx, f.coord.accept(f.t, ctx, list))
+	f.coord.waitResult(ctx, f.t, f.coord.accept(ctx, f.t, list))
 	return time.Since(began)
 }

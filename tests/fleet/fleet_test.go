@@ -44,7 +44,7 @@ func withMemClusterAt(t *testing.T, speedup float64, latency string, nodes, iden
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		f := newMemCluster(t, ctx, speedup, latency)
+		f := newMemCluster(ctx, t, speedup, latency)
 		f.coord = f.startCoordinator(coordinatorIP, "hub")
 		var probers []*memProber
 		for n := range nodes {
@@ -90,8 +90,8 @@ func TestFleetInABubble(t *testing.T) {
 	withMemCluster(t, fleetSpeedup, 4, 2, func(ctx context.Context, f *memCluster, _ []*memProber) {
 		list := f.list(10_000, nil)
 		began := time.Now()
-		id := f.coord.accept(t, ctx, list)
-		job, result := f.coord.waitResult(t, ctx, id)
+		id := f.coord.accept(ctx, t, list)
+		job, result := f.coord.waitResult(ctx, t, id)
 		t.Logf("%d rows in %s of virtual time: %v %v", job.Rows, time.Since(began).Round(time.Second), job.Counts, job.Reasons)
 		harness.RequireCorrect(t, f.internet.World, list, result)
 		harness.RequireWithinLimits(t, f.internet.Referee.Report())
@@ -105,7 +105,7 @@ func TestFleetInABubble(t *testing.T) {
 func TestNodeLeavesAndReturnsDuringAJob(t *testing.T) {
 	withMemCluster(t, fleetSpeedup/4, 4, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		list := f.list(4000, nil)
-		id := f.coord.accept(t, ctx, list)
+		id := f.coord.accept(ctx, t, list)
 		time.Sleep(10 * time.Second)
 		probers[3].stop()
 		time.Sleep(30 * time.Second)
@@ -138,7 +138,7 @@ func TestSecondCoordinatorIsRefused(t *testing.T) {
 		require.NotEmpty(t, second.fleet.Report().Rivals)
 		second.stop()
 		list := f.list(300, nil)
-		_, result := f.coord.waitResult(t, ctx, f.coord.accept(t, ctx, list))
+		_, result := f.coord.waitResult(ctx, t, f.coord.accept(ctx, t, list))
 		harness.RequireCorrect(t, f.internet.World, list, result)
 	})
 }
@@ -169,7 +169,7 @@ func TestSingleWithoutProbersIsRefused(t *testing.T) {
 // TestCoordinatorReportsNodeMetrics: the outcomes of probes at nodes are in the coordinator's metrics.
 func TestCoordinatorReportsNodeMetrics(t *testing.T) {
 	withMemCluster(t, fleetSpeedup, 2, 1, func(ctx context.Context, f *memCluster, _ []*memProber) {
-		f.coord.waitResult(t, ctx, f.coord.accept(t, ctx, f.list(300, nil)))
+		f.coord.waitResult(ctx, t, f.coord.accept(ctx, t, f.list(300, nil)))
 		time.Sleep(10 * time.Second)
 		for _, n := range f.coord.fleet.Report().Nodes {
 			outcomes := 0

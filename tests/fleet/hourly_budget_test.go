@@ -20,7 +20,7 @@ func TestNarrowRouteHasOneHour(t *testing.T) {
 		list, home := f.receiver("strict", 200)
 		second := append([]byte("email\n"), bytes.Join(bytes.SplitAfter(list, []byte("\n"))[121:], nil)...)
 		list = bytes.Join(bytes.SplitAfter(list, []byte("\n"))[:121], nil)
-		id := f.coord.accept(t, ctx, list)
+		id := f.coord.accept(ctx, t, list)
 		time.Sleep(10 * time.Minute)
 		first := f.internet.Referee.Report().Refused
 		require.Greater(t, first, int64(10), "the hour of %s is not in use", home)
@@ -30,7 +30,7 @@ func TestNarrowRouteHasOneHour(t *testing.T) {
 		}
 		owner.kill()
 		time.Sleep(2 * time.Minute)
-		next := f.coord.accept(t, ctx, second)
+		next := f.coord.accept(ctx, t, second)
 		time.Sleep(43 * time.Minute)
 		require.LessOrEqual(t, f.internet.Referee.Report().Refused, int64(20), "two sources had an hour each")
 		owner.start()

@@ -77,7 +77,7 @@ func (l *logBuffer) logger(who string) *slog.Logger {
 
 const fleetSeed = 12
 
-func newMemCluster(t *testing.T, ctx context.Context, speedup float64, latency string) *memCluster {
+func newMemCluster(ctx context.Context, t *testing.T, speedup float64, latency string) *memCluster {
 	f := &memCluster{t: t, network: memnet.New(), log: &logBuffer{}}
 	f.lan = newLAN(f.network)
 	var err error
@@ -325,14 +325,14 @@ func (f *memCluster) list(rows int, keep func(email string) bool) []byte {
 }
 
 // accept starts a job.
-func (h *memCoordinator) accept(t *testing.T, ctx context.Context, list []byte) string {
+func (h *memCoordinator) accept(ctx context.Context, t *testing.T, list []byte) string {
 	job, err := h.coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{MaxHours: ingest.MaxHours}})
 	require.NoError(t, err)
 	return job.ID
 }
 
 // waitResult waits for the end of a job and returns it with its result.
-func (h *memCoordinator) waitResult(t *testing.T, ctx context.Context, id string) (*store.Job, []byte) {
+func (h *memCoordinator) waitResult(ctx context.Context, t *testing.T, id string) (*store.Job, []byte) {
 	job, err := h.coordinator.Wait(ctx, id)
 	require.NoError(t, err)
 	require.Equal(t, store.JobCompleted, job.State, job.Error)

@@ -36,7 +36,7 @@ func TestThroughputIsLinearInIdentities(t *testing.T) {
 			})
 			require.Zero(t, left, "the drawn list is too short")
 			began := time.Now()
-			job, _ := f.coord.waitResult(t, ctx, f.coord.accept(t, ctx, list))
+			job, _ := f.coord.waitResult(ctx, t, f.coord.accept(ctx, t, list))
 			throughput[n] = float64(job.Unique) / time.Since(began).Seconds()
 			harness.RequireWithinLimits(t, f.internet.Referee.Report())
 			f.requireOwners(n, "google")

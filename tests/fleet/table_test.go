@@ -30,7 +30,7 @@ func TestFleetChangesItsTable(t *testing.T) {
 		require.NoError(t, err)
 
 		list := f.list(4000, nil)
-		id := f.coord.accept(t, ctx, list)
+		id := f.coord.accept(ctx, t, list)
 		time.Sleep(30 * time.Second)
 		f.coord.reloadTable(next)
 		time.Sleep(15 * time.Second)

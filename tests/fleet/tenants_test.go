@@ -19,7 +19,7 @@ func TestTenantsOfAFleetHaveOneSource(t *testing.T) {
 	withMemCluster(t, 1, 4, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		world := f.internet.World
 		list := []byte("email\n" + strings.Join(append(world.Addresses("proofpoint", 1500), world.Addresses("barracuda", 1500)...), "\n") + "\n")
-		id := f.coord.accept(t, ctx, list)
+		id := f.coord.accept(ctx, t, list)
 		time.Sleep(30 * time.Minute)
 		before := f.internet.Referee.Report()
 		require.Zero(t, harness.RequireRoutes(t, before), "while the sources stay, each domain has one")

@@ -23,6 +23,7 @@ func RequireCorrect(t *testing.T, w *world.World, list, result []byte) {
 	RequireScore(t, s)
 }
 
+// RequireScore requires a result that agrees with the truth: no false verdict, no lost row, no changed cell.
 func RequireScore(t *testing.T, s score.Scores) {
 	t.Helper()
 	t.Logf("score: %+v", s)

@@ -35,7 +35,7 @@ func EachRow(t *testing.T, w *world.World, rows int, f func(cells []string) bool
 		}
 	}
 	require.NoError(t, pipe.Close())
-	<-written
+	require.NoError(t, <-written)
 }
 
 // PersonaOf is the persona of the receiver of an address; empty for none.

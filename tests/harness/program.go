@@ -27,7 +27,7 @@ func Main(m *testing.M) int {
 	}
 	dir, err := os.MkdirTemp("", "probity-program")
 	if err == nil {
-		defer os.RemoveAll(dir)
+		defer func() { _ = os.RemoveAll(dir) }()
 		err = build(dir)
 	}
 	if err != nil {

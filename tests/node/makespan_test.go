@@ -106,12 +106,12 @@ func measureMakespan(t *testing.T, rows, identities int) (m makespan) {
 		logPlan(t, "bound", bound)
 		last := due.shares[bound.Receivers[0].Route]
 		refused := float64(last.refused) / float64(last.addresses)
-		planned := planOf(t, ctx, harness.NodeOf(t, network, internet.DNS, harness.ManyIdentities(identities)), list.Bytes(), refused)
+		planned := planOf(ctx, t, harness.NodeOf(t, network, internet.DNS, harness.ManyIdentities(identities)), list.Bytes(), refused)
 		logPlan(t, fmt.Sprintf("plan with %.1f %% refused, as at %s", 100*refused, bound.Receivers[0].Route), planned)
 		var job *store.Job
 		n := harness.NodeOf(t, network, internet.DNS, harness.ManyIdentities(identities))
 		require.NoError(t, n.RunWhile(ctx, func(ctx context.Context) error {
-			job, m.estimated = verifyInVirtualHours(t, ctx, n, list.Bytes())
+			job, m.estimated = verifyInVirtualHours(ctx, t, n, list.Bytes())
 			return n.Coordinator.Results(ctx, job.ID, results.Filter{}, &result)
 		}))
 		require.NoError(t, n.Close())
@@ -143,21 +143,21 @@ type domainWork struct {
 
 // workOf counts the work of a list: each address once that a mail server decides, and one decoy of each domain where one of them is
 // accepted. Servers that reveal nothing need no work.
-func workOf(t *testing.T, table *engine.Table, world *world.World, list []byte) (d listWork) {
+func workOf(t *testing.T, table *engine.Table, w *world.World, list []byte) (d listWork) {
 	rows, err := csv.NewReader(bytes.NewReader(list)).ReadAll()
 	require.NoError(t, err)
 	seen, domains := map[string]bool{}, map[string]domainWork{}
 	for _, row := range rows[1:] {
 		a, err := engine.ParseTrimmed(row[3])
-		home, known := world.Domain(a.Domain())
-		if err != nil || !known || seen[a.Folded()] || !answeredByServer(world.Truth(row[3])[0]) {
+		home, known := w.Domain(a.Domain())
+		if err != nil || !known || seen[a.Folded()] || !answeredByServer(w.Truth(row[3])[0]) {
 			continue
 		}
 		seen[a.Folded()] = true
 		at := domains[a.Domain()]
 		at.simDomain = home
 		at.addresses++
-		if home.Persona.Refuses(world.Mailbox(a.Domain(), a.Local())) {
+		if home.Persona.Refuses(w.Mailbox(a.Domain(), a.Local())) {
 			at.refused++
 		}
 		domains[a.Domain()] = at
@@ -202,7 +202,7 @@ func routeOf(table *engine.Table, domain string, hosts []world.MX) engine.Route 
 }
 
 // planOf plans a list as the command does: it accepts the list and queries the DNS, and probes no mail server.
-func planOf(t *testing.T, ctx context.Context, n *app.Node, list []byte, refused float64) plan.Plan {
+func planOf(ctx context.Context, t *testing.T, n *app.Node, list []byte, refused float64) plan.Plan {
 	job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list)})
 	require.NoError(t, err)
 	resolving, stop := context.WithCancel(ctx)
@@ -242,7 +242,7 @@ func logWork(t *testing.T, work []referee.SourceUsage) {
 
 // verifyInVirtualHours verifies a list, however long that takes, and logs its progress each hour. It returns the total time that the job's
 // record estimates after an hour.
-func verifyInVirtualHours(t *testing.T, all context.Context, n *app.Node, list []byte) (job *store.Job, reported time.Duration) {
+func verifyInVirtualHours(all context.Context, t *testing.T, n *app.Node, list []byte) (job *store.Job, reported time.Duration) {
 	began, cpu := time.Now(), harness.CPUTime()
 	var err error
 	job, err = n.Coordinator.Accept(all, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{MaxHours: 1000}})

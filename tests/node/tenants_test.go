@@ -59,7 +59,7 @@ func verifyTenants(t *testing.T, rows, sources int) (took time.Duration) {
 		var result bytes.Buffer
 		n := harness.NodeOf(t, network, internet.DNS, harness.ManyIdentities(sources))
 		require.NoError(t, n.RunWhile(ctx, func(ctx context.Context) error {
-			job, _ = verifyInVirtualHours(t, ctx, n, list)
+			job, _ = verifyInVirtualHours(ctx, t, n, list)
 			return n.Coordinator.Results(ctx, job.ID, results.Filter{}, &result)
 		}))
 		require.NoError(t, n.Close())

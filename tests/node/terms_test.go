@@ -36,7 +36,7 @@ func TestRespectTermsSkipsTheReceiver(t *testing.T) {
 		n.Prober.SetTable(table)
 		var result bytes.Buffer
 		require.NoError(t, n.RunWhile(ctx, func(ctx context.Context) error {
-			job, _ := verifyInVirtualHours(t, ctx, n, []byte(list))
+			job, _ := verifyInVirtualHours(ctx, t, n, []byte(list))
 			return n.Coordinator.Results(ctx, job.ID, results.Filter{}, &result)
 		}))
 		require.NoError(t, n.Close())

@@ -103,13 +103,13 @@ func followSlowJobs(ctx context.Context, t *testing.T, n *app.Node, internet *si
 			if explain {
 				w, err := n.Coordinator.Why(ctx, j.id)
 				require.NoError(t, err)
-				j.told = append(j.told, timesOf(t, &w))
+				j.told = append(j.told, timesOf(&w))
 			}
 		}
 	}
 }
 
-func timesOf(t *testing.T, w *coordinator.Why) toldTimes {
+func timesOf(w *coordinator.Why) toldTimes {
 	told := toldTimes{at: w.At, waiting: true}
 	for _, r := range w.Receivers {
 		told.waiting = told.waiting && r.Asking+r.Queued == 0

@@ -1,6 +1,7 @@
 package dnsd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ type Server struct {
 	delay time.Duration
 }
 
+// New makes a name server for the domains of a world. It starts nothing.
 func New(w *world.World) *Server {
 	return &Server{world: w, delay: w.DNSLatency()}
 }
@@ -48,7 +50,7 @@ func (s *Server) Serve(ctx context.Context, packets net.PacketConn, listener net
 	shutdown(udp, packets)
 	shutdown(tcp, listener)
 	for range running {
-		<-ended
+		first = cmp.Or(first, <-ended)
 	}
 	if ctx.Err() != nil || errors.Is(first, net.ErrClosed) {
 		return nil

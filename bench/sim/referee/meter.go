@@ -103,7 +103,7 @@ func limitOf(l *persona.Limits, kind int) int {
 	}[kind]
 }
 
-// replyRule is the limit that a client has exceeded, for the persona's reply.
+// Rule is the limit that a client has exceeded, for the persona's reply.
 type Rule uint8
 
 const (

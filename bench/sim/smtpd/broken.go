@@ -26,7 +26,7 @@ func (s *session) breakProtocol() (said, keepOpen bool) {
 		s.connection.Close()
 		s.resetConn = true
 		if r, ok := s.rawConn.(interface{ SetLinger(int) error }); ok {
-			r.SetLinger(0) // the close that follows is a reset
+			_ = r.SetLinger(0) // the close that follows is a reset
 		}
 		return true, false
 	case persona.FaultSilent:

@@ -46,8 +46,8 @@ var mailboxWord = regexp.MustCompile(`\{(absent|present|full|disabled|moved) ([a
 // playDialogue plays the dialogue and returns its transcript.
 func (h *harness) playDialogue(script string) string {
 	lines := strings.Split(script, "\n")
-	persona := strings.TrimPrefix(lines[0], "persona: ")
-	d, host := h.domainOf(persona, world.Primary)
+	kind := strings.TrimPrefix(lines[0], "persona: ")
+	d, host := h.domainOf(kind, world.Primary)
 	c := h.dial(host)
 	var out strings.Builder
 	out.WriteString(lines[0] + "\n")

@@ -28,7 +28,7 @@ type Server struct {
 	blocklists
 }
 
-// newSMTP makes the server of w's hosts. It starts nothing.
+// New makes the server of w's hosts. It starts nothing.
 func New(w *world.World, ref *referee.Referee) (*Server, error) {
 	config, err := newTLSConfig(time.Now())
 	if err != nil {

@@ -268,11 +268,11 @@ func appendTitle(b []byte, word string) []byte {
 
 // Addresses returns the first n addresses of a persona's domains, all different, in the mix of a list; the same for the same
 // world. It returns none for an unknown persona.
-func (w *World) Addresses(persona string, n int) []string {
-	rg := rowGenerator{World: w, seed: mixBits(w.config.Seed ^ hashString(persona))}
+func (w *World) Addresses(kind string, n int) []string {
+	rg := rowGenerator{World: w, seed: mixBits(w.config.Seed ^ hashString(kind))}
 	var mailDomains []*Domain
 	for i := range w.domains {
-		if w.domains[i].Persona.Name == persona {
+		if w.domains[i].Persona.Name == kind {
 			mailDomains = append(mailDomains, &w.domains[i])
 		}
 	}

@@ -105,9 +105,9 @@ func isRole(local []byte) bool {
 }
 
 // equalFold compares ASCII letters in any case; lower must be lower case.
-func equalFold(lower string, any []byte) bool {
-	for i := range any {
-		if any[i]|0x20 != lower[i] {
+func equalFold(lower string, name []byte) bool {
+	for i := range name {
+		if name[i]|0x20 != lower[i] {
 			return false
 		}
 	}

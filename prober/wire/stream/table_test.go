@@ -182,7 +182,7 @@ func TestSingleIsJudgedByOneTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, next := newTableTest(t, time.Second, defaultTable), otherTable(t)
 		asked, answer := make(chan struct{}), make(chan struct{})
-		slow := func(ctx context.Context, sr wire.SingleRequest) (wire.Answer, error) {
+		slow := func(_ context.Context, _ wire.SingleRequest) (wire.Answer, error) {
 			close(asked)
 			<-answer
 			return wire.Answer{}, nil

@@ -18,16 +18,19 @@ type call struct {
 	route     *route
 	clockTime time.Time // when it started, by the clock of limits and ledgers
 	identity  store.Identity
-	session   *loginSession  // the session that let the request in; nil for a key
-	decision  store.Decision // of the rate limit that this request counts in
-	counted   store.Decision // the same, when the upload that it brings is counted
-	result    results.Single
+	session   *loginSession    // the session that let the request in; nil for a key
+	decision  store.Decision   // of the rate limit that this request counts in
+	counted   store.Decision   // the same, when the upload that it brings is counted
+	verdicts  []results.Single // of the answer
 	// localActor is who acts through a Local; empty for a request to a Server.
 	localActor string
 }
 
 // Reset makes the call ready for another request.
-func (c *call) Reset() { *c = call{} }
+func (c *call) Reset() {
+	clear(c.verdicts)
+	*c = call{verdicts: c.verdicts[:0]}
+}
 
 // admit decides about a request to a route by all that is known without its body. Single verifications and batches
 // count from here on, whatever their answer; an upload is checked here and counts in the commit that accepts its job. A request

@@ -68,6 +68,7 @@ func verifyBatch(c *call) error {
 	}
 	now := c.srv.clock(time.Now())
 	body, used, known := b.answer(emails, c.identity.Test, now)
+	c.verdicts = b.answered
 	var parts []store.Part
 	if keep != nil && known {
 		parts = append(parts, store.KeepAnswer(*keep, store.Answer{Status: httpd.StatusOK, Body: body}, now))
@@ -84,6 +85,7 @@ type batch struct {
 	distinct []string         // the first spelling of each
 	of       []int            // of each address of the call, its index in distinct
 	verdicts []results.Single // of distinct
+	answered []results.Single // of each address of the call
 }
 
 // newBatch finds the distinct addresses: those with one folded form, or with one text where it is no address.
@@ -134,6 +136,7 @@ func (b *batch) verify(q verifyOptions, started time.Time, r coordinator.Request
 func (b *batch) answer(emails []string, free bool, now time.Time) (body []byte, used int64, known bool) {
 	body = append(make([]byte, 0, 512*len(emails)), `{"results":[`...)
 	first := -1 // the last distinct address that was named
+	b.answered = make([]results.Single, 0, len(emails))
 	for i, email := range emails {
 		if i > 0 {
 			body = append(body, ',')
@@ -151,6 +154,7 @@ func (b *batch) answer(emails []string, free bool, now time.Time) (body []byte, 
 			a.Verdict.Flags, a.DidYouMean = flags|a.Verdict.Flags&engine.FlagNoDomain, suggestion
 		}
 		a.Email = email
+		b.answered = append(b.answered, a)
 		body = a.AppendJSON(body, now)
 	}
 	return fmt.Appendf(body, `],"credits_used":%d}`, used), used, known

@@ -89,7 +89,9 @@ func (c *coverage) pages() {
 		"/v1/callback-origins", "/v1/receipt-keys"} {
 		c.expect(200, c.w.get(path, ""))
 	}
-	c.expect(200, c.w.get("/v1/credits", c.key))
+	for _, path := range []string{"/v1/credits", "/v1/verifications", "/v1/requests", "/v1/usage"} {
+		c.expect(200, c.w.get(path, c.key))
+	}
 	c.expect(201, c.post("/v1/callback-secret", c.key))
 	c.expect(200, c.w.get("/v1/callback-secret", c.key))
 	c.expect(204, c.w.do(request{method: "DELETE", path: "/v1/callback-secret", key: c.key}))
@@ -325,7 +327,7 @@ func (c *coverage) public() {
 // keyed are the operations that require a key.
 func (c *coverage) keyed(job string) (list []request) {
 	for _, what := range []string{"POST /v1/verify/single", "POST /v1/verify/batch", "POST /v1/verify/bulk", "GET /v1/verify/bulk", "GET /v1/domains/shop.test",
-		"GET /v1/credits", "POST /v1/receipts",
+		"GET /v1/credits", "GET /v1/verifications", "GET /v1/requests", "GET /v1/usage", "POST /v1/receipts",
 		"GET /v1/callback-secret", "POST /v1/callback-secret", "DELETE /v1/callback-secret", "GET " + job, "DELETE " + job,
 		"POST " + job + "/start", "POST " + job + "/recheck", "POST " + job + "/pause", "POST " + job + "/resume",
 		"POST " + job + "/cancel", "GET " + job + "/plan", "GET " + job + "/why",

@@ -125,7 +125,6 @@ func (s *Server) dashRoutes() []*route {
 		s.newRoute("POST /v1/dash/callbacks/test", testCallback, sessionOnly, bulkLimit),
 		s.newRoute("GET /v1/dash/ledger", getOwnLedger, sessionOnly),
 		s.newRoute("GET /v1/dash/ledger.csv", getLedgerFile, sessionOnly),
-		s.newRoute("GET /v1/dash/usage", getUsage, sessionOnly),
 		s.newRoute("GET /v1/dash/usage.csv", getUsageFile, sessionOnly),
 		s.newRoute("GET /v1/dash/events", getEvents, sessionOnly),
 		s.newRoute("GET /v1/dash/jobs/{job_id}/rows", findRows, sessionOnly),

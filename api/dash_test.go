@@ -211,7 +211,7 @@ func TestUsage(t *testing.T) {
 		require.Equal(t, 200, w.post("/v1/verify/single", key, `{"email":"`+email+`"}`).status)
 	}
 	job := w.uploadAndWait(key, part{"file", "l.csv", "email\nann@shop.test\nnobody@shop.test\nblock@shop.test\n"})
-	got := b.get("/v1/dash/usage?days=2")
+	got := b.get("/v1/usage?days=2")
 	require.Equal(t, 200, got.status, "%s", got.body)
 	days := got.json(t)["days"].([]any)
 	require.Len(t, days, 2)

@@ -21,6 +21,7 @@ import (
 	"probity/coordinator/erase"
 	"probity/internal/pipeline"
 	"probity/store"
+	"probity/store/history"
 )
 
 // Deps are what the server depends on.
@@ -32,7 +33,8 @@ type Deps struct {
 	FS      vfs.FS
 	Scratch string
 	// Eraser erases addresses. Its owner calls Run.
-	Eraser *erase.Eraser
+	Eraser  *erase.Eraser
+	History *history.History // of what accounts did; nil: none is kept
 	// Operator is what the dashboard shows to operators.
 	Operator Operator
 	// Ready returns why the server is not ready; a nil func is always ready.
@@ -99,8 +101,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	for _, r := range s.routeTable {
 		routes = append(routes, r.Route)
 	}
-	s.http, err = httpd.New(cfg.Config, httpd.Deps{Routes: routes, NewID: deps.Store.NewRequest, Refusal: refusalOf, Fatal: isFatal,
-		Secure: s.secure, Log: s.log, Metrics: deps.Metrics})
+	s.http, err = httpd.New(cfg.Config, httpd.Deps{Routes: routes, NewID: deps.Store.NewRequest, Refusal: refusalOf, Finished: s.recordCall,
+		Fatal: isFatal, Secure: s.secure, Log: s.log, Metrics: deps.Metrics})
 	if err != nil {
 		return nil, err
 	}

@@ -102,10 +102,12 @@ func verifySingle(c *call) error {
 	r := coordinator.Request{Email: q.email, NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: c.identity.Test, NoSuggestion: !q.details}
 	ctx, release := c.srv.untilDeadline(q.verifyOptions, started)
 	defer release()
-	if c.result, err = c.srv.verify(ctx, q.verifyOptions, started, r); err != nil {
+	verdict, err := c.srv.verify(ctx, q.verifyOptions, started, r)
+	if err != nil {
 		return errors.Join(err, settle(c, ref, 0, c.srv.now(), nil))
 	}
-	a := &c.result
+	c.verdicts = append(c.verdicts, verdict)
+	a := &c.verdicts[0]
 	if !c.identity.Test {
 		a.Credits = results.Cost(a.Verdict.Status)
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"mime/multipart"
@@ -29,6 +30,7 @@ import (
 	"probity/coordinator/erase"
 	"probity/engine"
 	"probity/store"
+	"probity/store/history"
 )
 
 // testServer is a running server on a loopback address. It has the real store and coordinator; only DNS and the prober are fakes.
@@ -39,6 +41,7 @@ type testServer struct {
 	prober      *fakeProber
 	nodes       fakeNodes
 	server      *Server
+	history     *history.History
 	fs          vfs.FS
 	registry    *prometheus.Registry
 	log         *syncedBuffer
@@ -124,6 +127,8 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 		OnFinish: func(j *store.Job) []store.Part {
 			return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), callback.Schedule(j)}
 		}})
+	w.history, err = history.Open(history.Config{FS: w.fs, Dir: "history", Log: log})
+	require.NoError(t, err)
 	dialer := &net.Dialer{}
 	callbacks, err := callback.New(callback.Config{Store: w.store, Results: w.coord,
 		Record: func(j *store.Job, c store.Callback) ([]byte, error) {
@@ -140,7 +145,7 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 		change(&cfg)
 	}
 	w.server, err = New(cfg, Deps{Store: w.store, Coordinator: w.coord, Callbacks: callbacks, FS: w.fs, Scratch: "data/scratch", Log: log,
-		Metrics: w.registry, Now: func() time.Time { return time.Now().Add(time.Duration(w.clockOffset.Load())) }, Eraser: erase.New(erase.Config{Store: w.store, Jobs: w.coord.ForErasure(), Caches: &w.nodes,
+		Metrics: w.registry, Now: func() time.Time { return time.Now().Add(time.Duration(w.clockOffset.Load())) }, History: w.history, Eraser: erase.New(erase.Config{Store: w.store, Jobs: w.coord.ForErasure(), Caches: &w.nodes, History: w.history.Erase,
 			Answers: func(folded string) (int, error) {
 				return w.store.EraseAnswers(func(b []byte) bool { return record.IsAnswerAbout(b, folded) })
 			}})})
@@ -206,7 +211,7 @@ func (w *testServer) run(callbacks *callback.Sender) {
 		<-w.ended
 		stop()
 		deps.Wait()
-		require.NoError(w.t, w.store.Close())
+		require.NoError(w.t, errors.Join(w.history.Close(), w.store.Close()))
 	})
 }
 

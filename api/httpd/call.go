@@ -147,6 +147,9 @@ func (c *Call) readBody() error {
 	return nil
 }
 
+// Operation is the method and the path of the request's route, as the description has them.
+func (c *Call) Operation() (method, path string) { return c.route.Method, c.route.Path }
+
 // Document is the request's JSON.
 func (c *Call) Document() *Document { return &c.json }
 
@@ -195,6 +198,13 @@ func (c *Call) finish(err error) {
 
 	status, took := c.Ctx.Response.StatusCode(), time.Since(c.Started)
 	c.server.metrics.observe(c.route, status, took)
+	if c.server.deps.Finished != nil && c.App != nil {
+		done := Outcome{Status: status, Took: took}
+		if err != nil {
+			done.Detail = refusal.Detail
+		}
+		c.server.deps.Finished(c, done)
+	}
 	level := slog.LevelDebug
 	if status >= kindStatus[Failed] && !(refused && refusal.Simulated) {
 		level = slog.LevelError

@@ -20,6 +20,7 @@ const (
 	StatusNoContent   = 204
 	StatusPartial     = 206
 	StatusNotModified = 304
+	FirstError        = 400 // statuses from here on are errors
 	statusContinue    = 100
 )
 

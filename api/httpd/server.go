@@ -21,11 +21,20 @@ type Deps struct {
 	NewID func() string
 	// Refusal is the answer to an error of a route's Admit or Handle.
 	Refusal func(error) *Refusal
+	// Finished is called with each request that was admitted or refused by Admit, before its answer is sent; nil: nothing is.
+	Finished func(*Call, Outcome)
 	// Fatal reports that a panic of a handler must end the process; nil: none must.
 	Fatal   func(panicked any) bool
 	Secure  bool                  // clients use TLS, to us or to a proxy
 	Log     *slog.Logger          // default: none
 	Metrics prometheus.Registerer // default: none
+}
+
+// Outcome is what came of a request.
+type Outcome struct {
+	Status int
+	Took   time.Duration
+	Detail string // of a refusal
 }
 
 // Server serves the requests of any number of listeners, and starts nothing before Serve.

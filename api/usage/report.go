@@ -7,6 +7,7 @@ import (
 
 	"probity/engine"
 	"probity/store"
+	"probity/store/history"
 )
 
 // The bounds of what a usage report reads. For an account beyond them the report has the newest days and says so.
@@ -73,6 +74,22 @@ type Day struct {
 	Singles int64            `json:"singles"` // single verifications that gave a verdict
 	Used    int64            `json:"credits_used"`
 	Granted int64            `json:"credits_granted"`
+	Calls   *Calls           `json:"calls,omitempty"` // of the account; not known by key
+}
+
+// Calls are the requests of a day, and the verifications of its single calls and batches by status, as far as the history has them.
+type Calls struct {
+	Requests int64            `json:"requests"`
+	Verified map[string]int64 `json:"verifications"`
+}
+
+// countCalls fills in the calls of a day.
+func (d *Day) countCalls(days map[string]history.Day) {
+	of := days[d.Date]
+	d.Calls = &Calls{of.Requests, make(map[string]int64, len(of.Verified))}
+	for status, n := range of.Verified {
+		d.Calls.Verified[engine.Status(status).String()] = n
+	}
 }
 
 // reader collects the days of an account from its ledger and its jobs.

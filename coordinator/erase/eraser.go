@@ -32,7 +32,9 @@ type Config struct {
 	Jobs    *Jobs
 	Caches  Caches                           // nil if another process has them: erasures wait for it
 	Answers func(folded string) (int, error) // deletes answers kept for their Idempotency-Key
-	Log     *slog.Logger                     // default: none
+	// History deletes verifications from the history of accounts; nil: there is none.
+	History func(ctx context.Context, folded string) (int, error)
+	Log     *slog.Logger // default: none
 }
 
 // Eraser erases addresses everywhere, and tries again what could not be reached.
@@ -151,7 +153,7 @@ func (e *Eraser) tryErasure(ctx context.Context, id string) error {
 	was := erasure.Fault
 	erasure.LastTry = time.Now().UTC()
 	var faults []string
-	for _, step := range [...]func(context.Context, *store.Erasure) error{e.eraseJobs, e.eraseAnswers, e.eraseCaches} {
+	for _, step := range [...]func(context.Context, *store.Erasure) error{e.eraseJobs, e.eraseAnswers, e.eraseHistory, e.eraseCaches} {
 		err := step(ctx, &erasure)
 		if errors.Is(err, store.ErrBroken) || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
@@ -210,6 +212,14 @@ func (e *Eraser) eraseJobs(ctx context.Context, erasure *store.Erasure) error {
 func (e *Eraser) eraseAnswers(_ context.Context, erasure *store.Erasure) error {
 	n, err := e.cfg.Answers(erasure.Address)
 	erasure.Answers += int64(n)
+	return err
+}
+
+func (e *Eraser) eraseHistory(ctx context.Context, erasure *store.Erasure) error {
+	if e.cfg.History == nil {
+		return nil
+	}
+	_, err := e.cfg.History(ctx, erasure.Address)
 	return err
 }
 

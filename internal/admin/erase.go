@@ -91,12 +91,16 @@ func receiptCells(r record.Receipt) []string {
 	return []string{r.ID, console.FormatTime(time.Time(r.Requested)), r.Status, r.Hash[:min(len(r.Hash), shownHashLen)], number(r.Jobs), number(r.Rows), number(r.Cached), strings.Join(ages, ", ")}
 }
 
-// NewEraser makes the eraser of a store, its jobs and its caches. It also deletes answers that are stored under an Idempotency-Key.
-func NewEraser(s *store.Store, jobs *coordinator.Coordinator, caches erase.Caches, log *slog.Logger) *erase.Eraser {
+// EraseHistory erases an address from the history of accounts.
+type EraseHistory func(ctx context.Context, folded string) (int, error)
+
+// NewEraser makes the eraser of a store, its jobs, its history and its caches. It also deletes answers that are stored under an
+// Idempotency-Key.
+func NewEraser(s *store.Store, jobs *coordinator.Coordinator, history EraseHistory, caches erase.Caches, log *slog.Logger) *erase.Eraser {
 	storedAnswers := func(folded string) (int, error) {
 		return s.EraseAnswers(func(body []byte) bool { return record.IsAnswerAbout(body, folded) })
 	}
-	return erase.New(erase.Config{Store: s, Jobs: jobs.ForErasure(), Caches: caches, Answers: storedAnswers, Log: log})
+	return erase.New(erase.Config{Store: s, Jobs: jobs.ForErasure(), Caches: caches, Answers: storedAnswers, History: history, Log: log})
 }
 
 // LocalCache is the cache of this process as the only one.

@@ -23,6 +23,7 @@ import (
 	"probity/internal/datafolder"
 	"probity/store"
 	"probity/store/cache"
+	"probity/store/history"
 )
 
 // openLocal opens the store below dir and makes a client of the API on it. It creates a store only if mayCreate is set: a misspelled folder
@@ -59,7 +60,7 @@ func openLocal(dir string, mayCreate bool) (client, error) {
 	// The coordinator does not run: after an erasure, unfinished jobs go on without the address at the next start.
 	c := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: dir, Table: engine.DefaultTable(), Lists: known})
 	local, err := api.NewLocal(store.AuditActor("command line", from), api.Deps{Store: s, Coordinator: c, FS: vfs.Default,
-		Scratch: filepath.Join(dir, "scratch"), Eraser: NewEraser(s, c, caches, nil)})
+		Scratch: filepath.Join(dir, "scratch"), Eraser: NewEraser(s, c, stoppedHistory(dir).erase, caches, nil)})
 	if err != nil {
 		return client{}, errors.Join(err, s.Close())
 	}
@@ -72,6 +73,22 @@ func adviseOnLock(dir string, err error) error {
 		return fmt.Errorf("a running server holds %s: use --server URL with %s, or stop it first: %w", dir, KeyEnv, err)
 	}
 	return err
+}
+
+// stoppedHistory is the history of the stopped server of a data folder. It is opened only to erase an address.
+type stoppedHistory string
+
+func (s stoppedHistory) erase(ctx context.Context, folded string) (int, error) {
+	dir := filepath.Join(string(s), history.Folder)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	h, err := history.Open(history.Config{FS: vfs.Default, Dir: dir})
+	if err != nil {
+		return 0, adviseOnLock(string(s), err)
+	}
+	n, err := h.Erase(ctx, folded)
+	return n, errors.Join(err, h.Close())
 }
 
 // stoppedCache is the cache of the stopped server of a data folder. It is opened only to erase an address.

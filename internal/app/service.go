@@ -29,6 +29,7 @@ import (
 	"probity/internal/tlsfront"
 	"probity/store"
 	"probity/store/diskroom"
+	"probity/store/history"
 )
 
 // drainTimeout bounds the wait for running requests after SIGTERM, so that the process ends within 25 s.
@@ -43,6 +44,7 @@ type Service struct {
 	room           *diskroom.Room
 	node           *Node
 	callbacks      *callback.Sender
+	history        *history.History
 	eraser         *erase.Eraser
 	server         *api.Server
 	tlsListener    *tlsfront.Listener // nil without TLS
@@ -149,17 +151,23 @@ func (s *Service) Open() (err error) {
 	if err != nil {
 		return err
 	}
-	if s.node.fleet != nil { // it erases from the caches of the coordinator's nodes, or from that of this process
-		s.eraser = admin.NewEraser(s.node.Store, s.node.Coordinator, s.node.fleet, s.Log)
-	} else {
-		s.eraser = admin.NewEraser(s.node.Store, s.node.Coordinator, admin.LocalCache{Cache: s.node.Cache}, s.Log)
+	s.history, err = history.Open(history.Config{FS: s.room.Cache(), Dir: filepath.Join(c.Data, history.Folder), Log: s.Log,
+		Metrics: s.Registry})
+	if err != nil {
+		return err
 	}
+	var caches erase.Caches = s.node.fleet // those of the coordinator's nodes, or that of this process
+	if s.node.fleet == nil {
+		caches = admin.LocalCache{Cache: s.node.Cache}
+	}
+	s.eraser = admin.NewEraser(s.node.Store, s.node.Coordinator, s.history.Erase, caches, s.Log)
 	s.warnAtStart()
 	s.server, err = api.New(api.Config{PublicURL: c.PublicURL, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
 		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor, Config: httpd.Config{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.Config()}},
 		api.Deps{Store: s.node.Store, Coordinator: s.node.Coordinator, Callbacks: s.callbacks, FS: s.room.Files(),
 			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: s.node.report, Views: s.node.nodeViews(), Findings: findings(s.node.audit)},
-			Scratch:  s.scratchDir(), Log: s.Log, Metrics: s.Registry, Eraser: s.eraser})
+			Scratch:  s.scratchDir(), Log: s.Log, Metrics: s.Registry, Eraser: s.eraser,
+			History: s.history})
 	return err
 }
 
@@ -199,11 +207,12 @@ func (s *Service) Run(ctx context.Context) error {
 	components, stopComponents := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopComponents()
 	var backend, frontend sync.WaitGroup
-	var errs [5]error
+	var errs [6]error
 	backend.Go(func() { s.reloadOnHangup(components, s.healthMetrics.recordingFailure(s.reload)) })
 	backend.Go(func() { errs[0] = s.node.Run(components); stop() })
 	backend.Go(func() { errs[1] = s.callbacks.Run(components); stop() })
 	backend.Go(func() { errs[4] = s.eraser.Run(components); stop() })
+	backend.Go(func() { errs[5] = s.history.Run(components); stop() })
 	frontend.Go(func() { errs[2] = s.server.Serve(ctx, s.publicListener, drainTimeout); stop() })
 	frontend.Go(func() { errs[3] = serveAdminHTTP(ctx, s.adminListener, s.adminHandler()); stop() })
 	backend.Go(func() { s.maintainStore(components) })
@@ -262,7 +271,7 @@ func (s *Service) maintainStore(ctx context.Context) {
 
 // Close closes what Open opened. Run must have returned.
 func (s *Service) Close() error {
-	errs := []error{closeListeners(s.publicListener, s.adminListener)}
+	errs := []error{closeListeners(s.publicListener, s.adminListener), s.history.Close()}
 	if s.node != nil {
 		errs = append(errs, s.node.Close())
 	}

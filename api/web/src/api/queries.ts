@@ -99,7 +99,7 @@ export const usage = (days: number) =>
   queryOptions({
     queryKey: ["usage", days],
     staleTime: 30_000,
-    queryFn: () => take(api.GET("/v1/dash/usage", { params: { query: { days } } })),
+    queryFn: () => take(api.GET("/v1/usage", { params: { query: { days } } })),
   });
 
 export const keys = queryOptions({ queryKey: ["keys"], queryFn: async () => (await take(api.GET("/v1/dash/keys"))).keys });

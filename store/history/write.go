@@ -1,0 +1,205 @@
+package history
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"probity/engine"
+	"probity/store/diskroom"
+)
+
+// maxPending bounds the bytes of rows that wait to be written. The rows of a call that comes at this limit are dropped.
+const maxPending = 4 << 20
+
+// pending is what waits to be written.
+type pending struct {
+	mu       sync.Mutex
+	accounts map[string]*pendingAccount
+	bytes    int
+	row      []byte // memory of the row that is being added
+}
+
+// pendingAccount is the part of an account.
+type pendingAccount struct {
+	requests      []block
+	verifications []block
+	days          map[uint64]*Day // what is to be added to each
+}
+
+// Add adds a request and the verifications that it brought. It never waits for the disk.
+func (h *History) Add(account string, r *Request, verified ...Verification) {
+	if h == nil {
+		return
+	}
+	p := &h.pending
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bytes >= maxPending {
+		h.dropped.Add(float64(1 + len(verified)))
+		return
+	}
+	a := p.accounts[account]
+	if a == nil {
+		a = &pendingAccount{days: map[uint64]*Day{}}
+		p.accounts[account] = a
+	}
+	p.row = appendRequest(p.row[:0], r)
+	a.requests = appendRow(a.requests, p.row)
+	before := p.bytes
+	p.bytes += len(p.row)
+	d := a.day(r.At)
+	d.Requests++
+	for i := range verified {
+		v := &verified[i]
+		p.row = appendVerification(p.row[:0], v)
+		a.verifications = appendRow(a.verifications, p.row)
+		p.bytes += len(p.row)
+		if !v.Test {
+			d.Verified[v.Verdict.Status]++
+		}
+	}
+	if before < maxPending/2 && p.bytes >= maxPending/2 {
+		select {
+		case h.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// appendRow adds a row to the last block, or to a new one.
+func appendRow(blocks []block, row []byte) []block {
+	switch n := len(blocks); {
+	case n == 0:
+		blocks = append(blocks, block{})
+	case blocks[n-1].full():
+		blocks = append(blocks, block{rows: make([]byte, 0, len(blocks[n-1].rows)+1024)}) // about as much follows
+	}
+	blocks[len(blocks)-1].add(row)
+	return blocks
+}
+
+// day is the day of a time, to count in.
+func (a *pendingAccount) day(at time.Time) *Day {
+	n := dayNumber(at)
+	if a.days[n] == nil {
+		a.days[n] = &Day{}
+	}
+	return a.days[n]
+}
+
+// take returns what waits, which is then none.
+func (p *pending) take() map[string]*pendingAccount {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	taken := p.accounts
+	if len(taken) > 0 {
+		p.accounts, p.bytes = map[string]*pendingAccount{}, 0
+	}
+	return taken
+}
+
+// flush writes what waits. On a full disk it stays in memory; if the database fails, it is lost.
+func (h *History) flush() {
+	if diskroom.Full(h.cfg.FS) != nil { // before the lock, which a write that waits for room holds
+		return
+	}
+	h.writeMu.Lock()
+	defer h.writeMu.Unlock()
+	taken := h.pending.take()
+	if len(taken) == 0 {
+		return
+	}
+	if err := h.write(taken); err != nil {
+		lost := 0
+		for _, a := range taken {
+			lost += rowsOf(a.requests) + rowsOf(a.verifications)
+		}
+		h.dropped.Add(float64(lost))
+		h.cfg.Log.Warn("rows of the history are lost", "rows", lost, "error", err)
+	}
+}
+
+// maxFlushWait bounds how long a read waits for what was added before it: a write can wait for room on the disk.
+const maxFlushWait = time.Second
+
+// flushForRead is flush, which it leaves to itself after maxFlushWait.
+func (h *History) flushForRead() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.flush()
+	}()
+	late := time.NewTimer(maxFlushWait)
+	defer late.Stop()
+	select {
+	case <-done:
+	case <-late.C:
+	}
+}
+
+func rowsOf(blocks []block) (n int) {
+	for i := range blocks {
+		n += blocks[i].count
+	}
+	return n
+}
+
+func (h *History) write(taken map[string]*pendingAccount) error {
+	h.dbMu.RLock()
+	defer h.dbMu.RUnlock()
+	b := h.db.NewBatch()
+	defer b.Close()
+	for account, a := range taken {
+		if err := h.writeRows(b, requests, account, a.requests); err != nil {
+			return err
+		}
+		if err := h.writeRows(b, verifications, account, a.verifications); err != nil {
+			return err
+		}
+		if err := h.writeDays(b, account, a.days); err != nil {
+			return err
+		}
+	}
+	return commit(b, pebble.NoSync)
+}
+
+// writeRows writes blocks after those that there are, and deletes the oldest rows of an account that has too many.
+func (h *History) writeRows(b *pebble.Batch, k kind, account string, blocks []block) error {
+	if len(blocks) == 0 {
+		return nil
+	}
+	it, err := h.db.NewIter(&pebble.IterOptions{LowerBound: k.prefix(account), UpperBound: k.end(account)})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	next, oldest := uint64(1), uint64(1)
+	if it.Last() {
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		_, n := splitKey(it.Key())
+		next = n + uint64(max(1, len(splitBlock(value))))
+		it.First()
+		_, oldest = splitKey(it.Key())
+	}
+	if err := it.Error(); err != nil {
+		return err
+	}
+	for i := range blocks {
+		if err := b.Set(k.key(account, next), blocks[i].value(), nil); err != nil {
+			return err
+		}
+		next += uint64(blocks[i].count)
+	}
+	if kept := next - oldest; kept <= h.cfg.Rows+h.cfg.Rows/16 {
+		return nil
+	}
+	return b.DeleteRange(k.prefix(account), k.key(account, next-h.cfg.Rows), nil)
+}
+
+// verdictCounts are how many verifications had each status.
+type verdictCounts [engine.Invalid + 1]int64

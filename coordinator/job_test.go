@@ -81,7 +81,7 @@ func TestNoRowIsLostOrAskedTwice(t *testing.T) {
 		case 0:
 			return wire.Deferred, 30 * time.Millisecond
 		case 1:
-			if b.Egress == "" {
+			if len(b.Egress) == 0 {
 				return wire.Returned, 5 * time.Millisecond
 			}
 		}

@@ -134,7 +134,7 @@ func (p *fakeProber) Verify(ctx context.Context, b *wire.Batch, _ time.Duration,
 }
 
 func (p *fakeProber) result(ctx context.Context, b *wire.Batch, r *wire.Row) wire.Result {
-	res := wire.Result{Row: r.Number, Attempt: r.Attempt, Egress: b.Egress}
+	res := wire.Result{Row: r.Number, Attempt: r.Attempt, Egress: b.EgressOf(r)}
 	if p.onAsk != nil {
 		p.onAsk(r.Number)
 	}

@@ -195,7 +195,7 @@ func (b *batch) routeRow(row *wire.Row) {
 	if b.same.route == row.Route && b.same.domain == row.Address.Domain() && !byAddress {
 		return
 	}
-	s := sameRoute{route: row.Route, domain: row.Address.Domain(), facts: b.same.facts, source: b.p.sources.Choose(row.Route, row.Address, b.request.Egress, b.now)}
+	s := sameRoute{route: row.Route, domain: row.Address.Domain(), facts: b.same.facts, source: b.p.sources.Choose(row.Route, row.Address, b.request.EgressOf(row), b.now)}
 	if s.domain != b.same.domain {
 		s.facts = hostqueue.FactsOf(b.p.cfg.Cache, s.domain, row.Route.Hosts, b.now)
 	}
@@ -292,7 +292,7 @@ func (b *batch) addResult(row int, o *outcome) {
 	*r = wire.Result{Row: b.request.Rows[row].Number, Attempt: b.request.Rows[row].Attempt, Verdict: o.verdict}
 	switch {
 	case o.returned:
-		r.Outcome, r.Due, r.Egress = wire.Returned, o.due, b.request.Egress
+		r.Outcome, r.Due = wire.Returned, o.due
 	case o.deferred:
 		b.deferred++
 		r.Outcome = wire.Deferred

@@ -21,26 +21,25 @@ func (p *Prober) ActiveSources() []source.Identity {
 
 // Bounds of a window: fewer rows would leave sessions without work, more would only wait here.
 const (
-	minWindow = wire.MaxRows / 64
+	minWindow = wire.MaxRows / 64 // for each source
 	maxWindow = 8 * wire.MaxRows
 )
 
 // Window is how many rows of a class this node should have: about what its budgets allow in a minute. A class is a provider, a route,
-// or many routes with few rows each, and after an @ the source that asks and the job.
+// or many routes with few rows each, and after a # the job.
 func (p *Prober) Window(class string) int {
 	table := p.env.Table.Load()
-	class, _, one := strings.Cut(class, "@")
+	class, _, _ = strings.Cut(class, "#")
 	prov, sources := table.Provider(class), 1
-	if prov != nil && !one {
+	switch {
+	case prov != nil:
 		sources = prov.Sources(len(p.sources.List))
-	}
-	if prov == nil {
+	case class == "tail":
+		return maxWindow
+	default:
 		prov = table.Unknown
-		if class == "tail" {
-			return maxWindow
-		}
 	}
-	return max(wire.RowsPerMinute(prov.Limits, sources, maxWindow), minWindow)
+	return max(wire.RowsPerMinute(prov.Limits, sources, maxWindow), sources*minWindow)
 }
 
 // Status is this node's load, budget use and the state of its sources.

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -81,8 +80,11 @@ func (dc *dispatchedChunk) sendToProber() error {
 	if dc.unanswered > 0 && job.ctx.Err() == nil {
 		short, longBacklog := d.compare(job, dc.chunk.Class)
 		batch := &wire.Batch{
-			Job: job.cfg.Record.ID, Chunk: dc.chunk.Number, Epoch: job.cfg.Record.Term, Class: dc.chunk.Class, Egress: dc.chunk.Source,
+			Job: job.cfg.Record.ID, Chunk: dc.chunk.Number, Epoch: job.cfg.Record.Term, Class: dc.chunk.Class,
 			MaxAge: job.cfg.Record.MaxAge, NoSMTP: job.cfg.Record.NoSMTP, Details: job.cfg.Record.Details, Short: short, LongBacklog: longBacklog, Started: job.cfg.Record.StartedAt, Rows: dc.rows.Batch,
+		}
+		if dc.chunk.Source != "" {
+			batch.Egress = []string{dc.chunk.Source}
 		}
 		err := d.cfg.Prober.Verify(job.ctx, batch, d.cfg.Hold, dc.collect)
 		if err != nil && job.ctx.Err() == nil && !errors.Is(err, context.Canceled) {
@@ -150,7 +152,7 @@ func (dc *dispatchedChunk) collect(r wire.Results) {
 		u := unfinishedRow{index: p, due: res.Due, attempt: max(res.Attempt, a.Attempt), source: res.Egress}
 		switch {
 		case res.Outcome == wire.Returned:
-			u.source = cmp.Or(u.source, dc.chunk.Source) // it stays bound to its source
+			u.source = dc.chunk.Source // it stays bound to its source
 			dc.unfinished = append(dc.unfinished, u)
 		case res.Outcome != wire.Settled:
 			if dc.chunk.Source != "" && res.Egress != dc.chunk.Source {

@@ -15,8 +15,9 @@ type membership struct {
 	set           *shard.Set // all that keep a share
 	usable        *shard.Set // those of them that take work now
 	shares        map[string]share
-	startDelayEnd time.Time // narrow keys have no owner before: after a start, and where a former set was dropped
-	joinsAt       time.Time // when identities that wait join the set; zero: none waits
+	identities    map[*member][]string // that have a share, of each node
+	startDelayEnd time.Time            // narrow keys have no owner before: after a start, and where a former set was dropped
+	joinsAt       time.Time            // when identities that wait join the set; zero: none waits
 	quarantines   quarantines
 	wideSets      map[string]*shard.Set // provider at which an identity is quarantined, "" for the others -> the set that shares it; nil: all
 	formerSets    []formerSet           // replaced a moment ago, oldest first
@@ -26,6 +27,7 @@ type membership struct {
 // share is one identity of the set.
 type share struct {
 	node   *member
+	at     uint16 // of the identities of its node
 	usable bool
 }
 
@@ -68,7 +70,7 @@ func nextJoin(former []formerSet) time.Time {
 
 // newMembership derives the membership of a view; old is the one before it, nil for none.
 func newMembership(view *cluster.View, members map[string]*member, old *membership, now time.Time) *membership {
-	r := &membership{view: view, quarantines: quarantines{}, shares: map[string]share{}, replaced: make(chan struct{})}
+	r := &membership{view: view, quarantines: quarantines{}, shares: map[string]share{}, identities: map[*member][]string{}, replaced: make(chan struct{})}
 	if old != nil {
 		r.quarantines, r.startDelayEnd = old.quarantines, old.startDelayEnd
 		for _, f := range old.formerSets {
@@ -94,7 +96,8 @@ func newMembership(view *cluster.View, members map[string]*member, old *membersh
 		if s.Usable {
 			usable = append(usable, id)
 		}
-		r.shares[s.Name] = share{m, s.Usable}
+		r.shares[s.Name] = share{m, uint16(len(r.identities[m])), s.Usable}
+		r.identities[m] = append(r.identities[m], s.Name)
 	}
 	if old == nil {
 		r.set, r.usable = next(new(shard.Set), all), next(new(shard.Set), usable)

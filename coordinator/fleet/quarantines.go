@@ -128,9 +128,10 @@ func (f *Fleet) redirectBlocked(p *part, rows []wire.Result) []wire.Result {
 		}
 		now := time.Now()
 		r := f.membership.Load()
-		if !r.quarantines.has(p.owner.identity, provider.ID) {
+		identity := p.identityOf(rows[i].Row)
+		if !r.quarantines.has(identity, provider.ID) {
 			next := maps.Clone(r.quarantines)
-			next[quarantine{p.owner.identity, provider.ID}] = now.Add(quarantineGrace)
+			next[quarantine{identity, provider.ID}] = now.Add(quarantineGrace)
 			f.setQuarantines(next)
 			r = f.membership.Load()
 		}

@@ -12,36 +12,44 @@ import (
 	"probity/prober/wire"
 )
 
-// part is the rows of a batch that go to one identity.
+// part is the rows of a batch that go to one node, for all of its identities: to send and to follow a part costs as much as
+// many rows.
 type part struct {
 	batch   wire.Batch
-	owner   owner
+	node    *member
 	keys    []narrowKey // the narrow keys of its rows
-	maxRows int         // at a shared provider what one source may send in half a minute, so that the rows of two jobs take turns
+	maxRows int         // at a shared provider what these send in half a minute, so that the rows of two jobs take turns
 }
 
-// minPartRows is the fewest rows that are worth a batch of their own.
+// minPartRows is the fewest rows of a source that are worth a batch of their own.
 const minPartRows = 64
 
-// narrowKey is a key that one source at a time probes, and a route of it.
+// narrowKey is a key that one source at a time probes, a route of it, and that source.
 type narrowKey struct {
-	key   shard.Key
-	route *engine.Route
+	key      shard.Key
+	route    *engine.Route
+	identity string
 }
 
 // ownerChanged reports that a narrow key of the part has another owner now.
 func (p *part) ownerChanged(r *membership) bool {
 	for _, k := range p.keys {
-		if id, ok := ownerIn(r.set, k.key, k.route.Provider); ok && id.Name != p.owner.identity {
+		if id, ok := ownerIn(r.set, k.key, k.route.Provider); ok && id.Name != k.identity {
 			return true
 		}
 	}
 	return false
 }
 
+// identityOf is the identity that asks a row of the part. Few rows need it: those for which their source is blocked.
+func (p *part) identityOf(number uint32) string {
+	at := slices.IndexFunc(p.batch.Rows, func(row wire.Row) bool { return row.Number == number })
+	return p.batch.EgressOf(&p.batch.Rows[at])
+}
+
 // Verify implements wire.Prober. Rows whose owner is not ready are returned at once.
 func (f *Fleet) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, emit func(wire.Results)) error {
-	s := batchSplitter{f: f, b: b, r: f.membership.Load(), now: time.Now(), parts: map[string]*part{}}
+	s := batchSplitter{f: f, b: b, r: f.membership.Load(), now: time.Now(), parts: map[*member]*part{}}
 	for i := range b.Rows {
 		s.assign(&b.Rows[i])
 	}
@@ -65,7 +73,7 @@ func (f *Fleet) verifyPart(ctx context.Context, p *part, hold time.Duration, c *
 	f.mu.Lock()
 	moved := p.ownerChanged(f.membership.Load())
 	if !moved {
-		p.owner.node.used.Store(true)
+		p.node.used.Store(true)
 		f.parts[p] = cancel
 	}
 	f.mu.Unlock()
@@ -78,9 +86,9 @@ func (f *Fleet) verifyPart(ctx context.Context, p *part, hold time.Duration, c *
 		defer f.mu.Unlock()
 		delete(f.parts, p)
 	}()
-	lastWork := &p.owner.node.lastWork
+	lastWork := &p.node.lastWork
 	lastWork.Store(time.Now().UnixNano())
-	err := p.owner.node.client.Verify(ctx, &p.batch, hold, func(r wire.Results) {
+	err := p.node.client.Verify(ctx, &p.batch, hold, func(r wire.Results) {
 		lastWork.Store(time.Now().UnixNano())
 		c.emitPart(p, r.Held, f.redirectBlocked(p, r.Rows))
 	})
@@ -95,7 +103,7 @@ func (f *Fleet) verifyPart(ctx context.Context, p *part, hold time.Duration, c *
 		rows = slices.DeleteFunc(slices.Clone(rows), func(row wire.Row) bool { _, waits := lost.Rows[row.Number]; return !waits })
 		for i := range rows {
 			if !rows[i].Route.Provider.Shared() {
-				f.usage.addUnanswered(rows[i].Route, p.owner.identity, now)
+				f.usage.addUnanswered(rows[i].Route, p.batch.EgressOf(&rows[i]), now)
 			}
 		}
 	}
@@ -120,13 +128,8 @@ type resultCollector struct {
 	held map[*part]wire.Held // what each part last reported, if that was more than nothing
 }
 
-// emitPart emits results of a part, with what all parts hold. Returned rows keep the egress source of the batch, not of the part.
+// emitPart emits results of a part, with what all parts hold.
 func (c *resultCollector) emitPart(p *part, held wire.Held, rows []wire.Result) {
-	for i := range rows {
-		if rows[i].Outcome == wire.Returned {
-			rows[i].Egress = c.b.Egress
-		}
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if held.Rows > 0 {
@@ -143,18 +146,18 @@ func (c *resultCollector) emitPart(p *part, held wire.Held, rows []wire.Result) 
 	}
 	r := wire.Results{Job: c.b.Job, Chunk: c.b.Chunk, Epoch: c.b.Epoch, Rows: rows, Held: all, Details: c.b.Details}
 	if p != nil {
-		r.Node = p.owner.node.name
+		r.Node = p.node.name
 	}
 	c.emit(r)
 }
 
-// batchSplitter splits the rows of a batch into parts by owner.
+// batchSplitter splits the rows of a batch into parts by the node of their owner.
 type batchSplitter struct {
 	f        *Fleet
 	b        *wire.Batch
 	r        *membership
 	now      time.Time
-	parts    map[string]*part // by identity: the last, while it has room
+	parts    map[*member]*part // the last of each node
 	all      []*part
 	returned []wire.Result
 
@@ -179,8 +182,8 @@ func (s *batchSplitter) assign(row *wire.Row) {
 		s.suppressed = s.f.cfg.Suppressed(domain, row.Route.Hosts)
 	}
 	if row.Route != s.route || key != s.key {
-		s.owner = s.r.ownerOf(key, narrow, provider, s.b.Egress, s.now)
-		s.part = s.parts[s.owner.identity]
+		s.owner = s.r.ownerOf(key, narrow, provider, s.b.EgressOf(row), s.now)
+		s.part = s.parts[s.owner.node]
 	}
 	s.route = row.Route
 	s.domain = domain
@@ -201,28 +204,33 @@ func (s *batchSplitter) assign(row *wire.Row) {
 	}
 	p := s.part
 	if p == nil || len(p.batch.Rows) >= p.maxRows {
-		p = &part{maxRows: wire.MaxRows, batch: *s.b, owner: s.owner}
+		p = &part{maxRows: wire.MaxRows, batch: *s.b, node: s.owner.node}
+		p.batch.Egress = s.r.identities[s.owner.node]
 		if limit := provider.Limits.RecipientsPerMinute; provider.Shared() && limit != 0 {
-			p.maxRows = min(wire.MaxRows, max(minPartRows, limit/2)) // rows of narrow routes are spread over many, or wait only for their own
+			// Rows of narrow routes are spread over many, or wait only for their own.
+			p.maxRows = min(wire.MaxRows, provider.Sources(len(p.batch.Egress))*max(minPartRows, limit/2))
 		}
-		// Each job has its own window at each identity: no job waits for another's credit.
-		p.batch.Egress, p.batch.Class = s.owner.identity, s.b.Class+"@"+s.owner.identity+"#"+s.b.Job
-		p.batch.Rows = make([]wire.Row, 0, min(p.maxRows, 1+len(s.b.Rows)/max(1, s.r.set.Len())))
-		s.parts[s.owner.identity], s.all, s.part = p, append(s.all, p), p
+		p.batch.Class = s.b.Class + "#" + s.b.Job // a window of its own at each node: no job waits for another's credit
+		p.batch.Rows = make([]wire.Row, 0, min(p.maxRows, 1+len(s.b.Rows)/max(1, len(s.r.identities))))
+		s.parts[s.owner.node] = p
+		s.all = append(s.all, p)
+		s.part = p
 	}
-	if n := len(p.keys); narrow && (n == 0 || p.keys[n-1] != narrowKey{key, row.Route}) {
-		p.keys = append(p.keys, narrowKey{key, row.Route})
-		if used := s.f.usage.usedByOthers(row.Route, p.batch.Egress, s.now); used.Used != 0 {
+	if n := len(p.keys); narrow && (n == 0 || p.keys[n-1].key != key || p.keys[n-1].route != row.Route) {
+		p.keys = append(p.keys, narrowKey{key, row.Route, s.owner.identity})
+		if used := s.f.usage.usedByOthers(row.Route, s.owner.identity, s.now); used.Used != 0 {
 			if p.batch.UsedByOthers == nil {
 				p.batch.UsedByOthers = map[string]wire.UsedByOthers{}
 			}
 			p.batch.UsedByOthers[row.Route.Key] = used
 		}
 	}
-	p.batch.Rows = append(p.batch.Rows, *row)
-	if s.b.Egress != "" && s.b.Egress != s.owner.identity {
-		p.batch.Rows[len(p.batch.Rows)-1].Attempt = 0 // the source of earlier attempts is gone: this is a first contact
+	sent := *row
+	sent.Egress = s.owner.at
+	if pinned := s.b.EgressOf(row); pinned != "" && pinned != s.owner.identity {
+		sent.Attempt = 0 // the source of earlier attempts is gone: this is a first contact
 	}
+	p.batch.Rows = append(p.batch.Rows, sent)
 }
 
 // verdictFor is the verdict of an address that is not probed.

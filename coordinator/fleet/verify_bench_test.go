@@ -3,13 +3,12 @@ package fleet
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"probity/engine"
 	"probity/prober/wire"
 )
 
-// BenchmarkAssign splits batches of a common mix by owner, with the sources of 3 and of 1,000 probers: half the rows at Gmail, whose
+// BenchmarkAssign splits batches of a common mix by node, with the sources of 3 and of 1,000 probers: half the rows at Gmail, whose
 // addresses each have an owner, a fifth at domains of Google, a tenth at Orange, and the others at 300 narrow routes.
 func BenchmarkAssign(b *testing.B) {
 	own := make([]*engine.Route, 300)
@@ -30,19 +29,12 @@ func BenchmarkAssign(b *testing.B) {
 		}
 		rows[i] = wire.Row{Number: uint32(i), Address: addressAt(b, fmt.Sprintf("ann%d@%s", i, domain)), Route: route}
 	}
-	for _, sources := range []int{12, 4000} {
-		b.Run(fmt.Sprint(sources), func(b *testing.B) {
-			names := make([]string, sources)
-			for i := range names {
-				names[i] = fmt.Sprintf("192.0.%d.%d", i/256, i%256)
-			}
-			f := &Fleet{usage: clusterUsage{routes: map[uint64][]sourceUsage{}}}
-			f.cfg.Suppressed = func(string, []string) bool { return false }
-			f.cfg.SuppressedAddress = func(engine.Address) bool { return false }
-			r := newMembership(viewOf(true, names...), membersOf(names...), nil, testNow)
+	for _, nodes := range []int{3, 1000} {
+		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
+			r := membershipOf(nodes)
 			b.ReportAllocs()
 			for b.Loop() {
-				s := batchSplitter{f: f, b: &wire.Batch{Job: "j", Rows: rows}, r: r, now: time.Now(), parts: map[string]*part{}}
+				s := splitterOf(r, &wire.Batch{Job: "j", Rows: rows})
 				for i := range rows {
 					s.assign(&rows[i])
 				}

@@ -1,7 +1,7 @@
 package wire
 
 // Protocol is the newest version of the protocol that we speak; from 2 on we speak the one before too. See doc.go.
-const Protocol = 1 // second draft: until the first release the messages may change under this number
+const Protocol = 1 // third draft: until the first release the messages may change under this number
 
 // Coordinator says which coordinator attaches. Term grows with every start of the coordinator of that ID.
 type Coordinator struct {

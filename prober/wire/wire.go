@@ -16,6 +16,7 @@ type Row struct {
 	Number  uint32
 	Attempt uint8 // deferred attempts so far
 	Flags   engine.Flags
+	Egress  uint16 // index into Batch.Egress, unless that is empty
 	Address engine.Address
 	Route   *engine.Route // shared by the rows of a domain; always routable
 }
@@ -26,7 +27,7 @@ type Batch struct {
 	Chunk       uint64
 	Epoch       uint32
 	Class       string        // provider that many sources ask, route key, or "tail"
-	Egress      string        // the identity that must ask; "" for any
+	Egress      []string      // the identities that must ask, as each row says; none: any may
 	MaxAge      time.Duration // the oldest cached answer that will do; 0 forces a fresh probe
 	NoSMTP      bool
 	Short       bool      // its job has few rows left compared with others: they get the greater part of the turns
@@ -36,6 +37,14 @@ type Batch struct {
 	Rows        []Row
 	// UsedByOthers is what other sources have used of narrow routes among the rows, by route key.
 	UsedByOthers map[string]UsedByOthers
+}
+
+// EgressOf is the identity that must ask a row of the batch; "" for any.
+func (b *Batch) EgressOf(r *Row) string {
+	if len(b.Egress) == 0 {
+		return ""
+	}
+	return b.Egress[r.Egress]
 }
 
 // RowsPerMinute is how many rows the budgets of some sources allow in about a minute if half of the rows are refused, at most most.
@@ -72,7 +81,7 @@ type Result struct {
 	Row     uint32
 	Outcome Outcome
 	Attempt uint8
-	Egress  string
+	Egress  string // the identity that asked a row that is deferred
 	Due     time.Time
 	Verdict engine.Verdict
 }

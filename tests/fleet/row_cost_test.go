@@ -203,7 +203,7 @@ func (answeringProber) Verify(_ context.Context, batch *wire.Batch, _ time.Durat
 	v := engine.VerdictFor(engine.ReasonMailboxNotFound, "generic/no-mailbox", 0, time.Now())
 	rows := make([]wire.Result, len(batch.Rows))
 	for i := range rows {
-		rows[i] = wire.Result{Row: batch.Rows[i].Number, Attempt: batch.Rows[i].Attempt, Egress: batch.Egress, Verdict: v}
+		rows[i] = wire.Result{Row: batch.Rows[i].Number, Attempt: batch.Rows[i].Attempt, Egress: batch.EgressOf(&batch.Rows[i]), Verdict: v}
 	}
 	emit(wire.Results{Job: batch.Job, Chunk: batch.Chunk, Epoch: batch.Epoch, Rows: rows, Done: true})
 	return nil

@@ -19,6 +19,9 @@ func NewBatchFrame(b *wire.Batch, number uint64, hold time.Duration) *BatchFrame
 	routes := map[*engine.Route]uint32{}
 	for i := range b.Rows {
 		row := &b.Rows[i]
+		if len(b.Egress) > 1 {
+			f.RowEgress = append(f.RowEgress, uint32(row.Egress))
+		}
 		at, ok := routes[row.Route]
 		if !ok {
 			at = uint32(len(f.Routes))
@@ -38,6 +41,9 @@ func (f *BatchFrame) Read(table *engine.Table) (*wire.Batch, error) {
 	if n > wire.MaxRows || len(f.GetAttempt()) != n || len(f.GetFlags()) != n || len(f.GetRoute()) != n || len(f.GetMailbox()) != n {
 		return nil, Malformed("a batch whose columns have %d, %d, %d, %d and %d rows; at most %d are allowed", n, len(f.GetAttempt()),
 			len(f.GetFlags()), len(f.GetRoute()), len(f.GetMailbox()), wire.MaxRows)
+	}
+	if of := f.GetRowEgress(); len(of) != 0 && len(of) != n {
+		return nil, Malformed("a batch of %d rows that says of %d which identity must ask them", n, len(of))
 	}
 	b := &wire.Batch{Job: f.GetJob(), Chunk: f.GetChunk(), Epoch: f.GetEpoch(), Class: f.GetClass(), Egress: f.GetEgress(),
 		MaxAge: time.Duration(f.GetMaxAgeNs()), NoSMTP: f.GetNoSmtp(), Short: f.GetShort(), LongBacklog: f.GetSteady(), Details: f.GetDetails(), Started: fromUnixNano(f.GetStartedNs()), Rows: make([]wire.Row, n)}
@@ -64,6 +70,13 @@ func (f *BatchFrame) Read(table *engine.Table) (*wire.Batch, error) {
 			return nil, Malformed("row %d is no address", i)
 		}
 		b.Rows[i] = wire.Row{Number: f.Number[i], Attempt: f.Attempt[i], Flags: engine.Flags(f.Flags[i]), Address: a, Route: routes[f.Route[i]]}
+		if len(f.GetRowEgress()) > 0 {
+			of := f.GetRowEgress()[i]
+			if of >= uint32(min(len(b.Egress), math.MaxUint16)) {
+				return nil, Malformed("row %d takes identity %d of %d", i, of, len(b.Egress))
+			}
+			b.Rows[i].Egress = uint16(of)
+		}
 		seen[f.Number[i]] = struct{}{}
 	}
 	if len(seen) != n {
@@ -74,7 +87,7 @@ func (f *BatchFrame) Read(table *engine.Table) (*wire.Batch, error) {
 
 // Returnable is the batch as far as its rows can be returned.
 func (f *BatchFrame) Returnable() *wire.Batch {
-	b := &wire.Batch{Job: f.GetJob(), Chunk: f.GetChunk(), Epoch: f.GetEpoch(), Class: f.GetClass(), Egress: f.GetEgress()}
+	b := &wire.Batch{Job: f.GetJob(), Chunk: f.GetChunk(), Epoch: f.GetEpoch(), Class: f.GetClass()}
 	for i, number := range f.GetNumber()[:min(len(f.GetNumber()), wire.MaxRows)] {
 		row := wire.Row{Number: number}
 		if i < len(f.GetAttempt()) {

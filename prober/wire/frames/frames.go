@@ -46,6 +46,7 @@ func NewIdentityFrames(ids []wire.Identity) []*IdentityFrame {
 
 // ReadIdentities reads what NewIdentityFrames made.
 func ReadIdentities(frames []*IdentityFrame) []wire.Identity {
+	frames = frames[:min(len(frames), maxIdentities)]
 	ids := make([]wire.Identity, len(frames))
 	for i, f := range frames {
 		ids[i] = wire.Identity{Name: f.GetName(), Local: f.GetLocal(), Public: f.GetPublic(), EHLO: f.GetEhlo()}

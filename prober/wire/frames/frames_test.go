@@ -51,11 +51,17 @@ func drawBatch(t *rapid.T) *wire.Batch {
 	routes := rapid.SliceOfN(rapid.Custom(drawRoute), 1, 3).Draw(t, "routes")
 	addresses := rapid.SliceOfN(rapid.Custom(drawAddress), 1, 5).Draw(t, "addresses")
 	b := &wire.Batch{Job: rapid.String().Draw(t, "job"), Chunk: rapid.Uint64().Draw(t, "chunk"), Epoch: rapid.Uint32().Draw(t, "epoch"),
-		Class: rapid.String().Draw(t, "class"), Egress: rapid.String().Draw(t, "egress"), NoSMTP: rapid.Bool().Draw(t, "noSMTP"), Details: rapid.Bool().Draw(t, "details"), Short: rapid.Bool().Draw(t, "short"), LongBacklog: rapid.Bool().Draw(t, "steady"),
+		Class: rapid.String().Draw(t, "class"), NoSMTP: rapid.Bool().Draw(t, "noSMTP"), Details: rapid.Bool().Draw(t, "details"), Short: rapid.Bool().Draw(t, "short"), LongBacklog: rapid.Bool().Draw(t, "steady"),
 		MaxAge: time.Duration(rapid.Int64Min(0).Draw(t, "maxAge")), Started: drawTime(t, "started", 1)}
 	for _, number := range rapid.SliceOfNDistinct(rapid.Uint32(), 1, 20, rapid.ID).Draw(t, "numbers") {
 		b.Rows = append(b.Rows, wire.Row{Number: number, Attempt: rapid.Byte().Draw(t, "attempt"), Flags: engine.Flags(rapid.Byte().Draw(t, "flags")),
 			Address: rapid.SampledFrom(addresses).Draw(t, "address"), Route: rapid.SampledFrom(routes).Draw(t, "route")})
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "identities") {
+		b.Egress = append(b.Egress, rapid.String().Draw(t, "identity"))
+	}
+	for i := range b.Rows {
+		b.Rows[i].Egress = uint16(rapid.IntRange(0, max(0, len(b.Egress)-1)).Draw(t, "egress"))
 	}
 	return b
 }
@@ -205,7 +211,12 @@ func TestStatusReportIsBounded(t *testing.T) {
 func FuzzBatchFrame(f *testing.F) {
 	a, _ := engine.Parse("ann@example.com")
 	r := knownTable.NewRoute([]engine.MX{{Preference: 1, Host: "mx.example.com"}})
-	seed, _ := proto.Marshal(NewBatchFrame(&wire.Batch{Job: "j", Rows: []wire.Row{{Number: 1, Address: a, Route: &r}}}, 1, time.Minute))
+	batch := &wire.Batch{Job: "j", Rows: []wire.Row{{Number: 1, Address: a, Route: &r}}}
+	seed, _ := proto.Marshal(NewBatchFrame(batch, 1, time.Minute))
+	f.Add(seed)
+	batch.Egress = []string{"192.0.2.1", "192.0.2.2"}
+	batch.Rows[0].Egress = 1
+	seed, _ = proto.Marshal(NewBatchFrame(batch, 1, time.Minute))
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var m BatchFrame
@@ -222,6 +233,7 @@ func FuzzBatchFrame(f *testing.F) {
 		require.Equal(t, len(b.Rows), len(again.Rows))
 		for i := range b.Rows {
 			require.Equal(t, b.Rows[i].Address, again.Rows[i].Address)
+			require.Equal(t, b.EgressOf(&b.Rows[i]), again.EgressOf(&again.Rows[i]))
 			require.Equal(t, b.Rows[i].Route.Hosts, again.Rows[i].Route.Hosts)
 		}
 	})

@@ -15,7 +15,7 @@ const (
 	maxSentence = 1024 // bytes of what was found
 )
 
-// maxIdentities bounds what is kept of a node's status.
+// maxIdentities bounds what is kept of a node's hello and status.
 const maxIdentities = 1024
 
 // NewStatusFrame makes the message of a status, within the bounds.

@@ -1541,7 +1541,7 @@ type BatchFrame struct {
 	Chunk     uint64                 `protobuf:"varint,3,opt,name=chunk" json:"chunk,omitempty"`
 	Epoch     uint32                 `protobuf:"varint,4,opt,name=epoch" json:"epoch,omitempty"`
 	Class     string                 `protobuf:"bytes,5,opt,name=class" json:"class,omitempty"`
-	Egress    string                 `protobuf:"bytes,6,opt,name=egress" json:"egress,omitempty"`
+	Egress    []string               `protobuf:"bytes,6,rep,name=egress" json:"egress,omitempty"` // the identities that must ask
 	MaxAgeNs  int64                  `protobuf:"varint,7,opt,name=max_age_ns,json=maxAgeNs" json:"max_age_ns,omitempty"`
 	NoSmtp    bool                   `protobuf:"varint,8,opt,name=no_smtp,json=noSmtp" json:"no_smtp,omitempty"`
 	StartedNs int64                  `protobuf:"varint,9,opt,name=started_ns,json=startedNs" json:"started_ns,omitempty"` // since 1970
@@ -1553,10 +1553,11 @@ type BatchFrame struct {
 	Flags         []byte   `protobuf:"bytes,14,opt,name=flags" json:"flags,omitempty"`
 	Route         []uint32 `protobuf:"varint,15,rep,packed,name=route" json:"route,omitempty"` // index into routes
 	Mailbox       []string `protobuf:"bytes,16,rep,name=mailbox" json:"mailbox,omitempty"`
-	Short         bool     `protobuf:"varint,17,opt,name=short" json:"short,omitempty"`     // the job has few rows left beside others
-	Steady        bool     `protobuf:"varint,18,opt,name=steady" json:"steady,omitempty"`   // the class has rows for many hours of its budget
-	Table         []byte   `protobuf:"bytes,19,opt,name=table" json:"table,omitempty"`      // hash of the table that the routes are of: the node judges by no other
-	Details       bool     `protobuf:"varint,20,opt,name=details" json:"details,omitempty"` // the results have details; a node that does not know it leaves them out
+	Short         bool     `protobuf:"varint,17,opt,name=short" json:"short,omitempty"`                                 // the job has few rows left beside others
+	Steady        bool     `protobuf:"varint,18,opt,name=steady" json:"steady,omitempty"`                               // the class has rows for many hours of its budget
+	Table         []byte   `protobuf:"bytes,19,opt,name=table" json:"table,omitempty"`                                  // hash of the table that the routes are of: the node judges by no other
+	Details       bool     `protobuf:"varint,20,opt,name=details" json:"details,omitempty"`                             // the results have details; a node that does not know it leaves them out
+	RowEgress     []uint32 `protobuf:"varint,21,rep,packed,name=row_egress,json=rowEgress" json:"row_egress,omitempty"` // index into egress, of each row; none: each is 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1626,11 +1627,11 @@ func (x *BatchFrame) GetClass() string {
 	return ""
 }
 
-func (x *BatchFrame) GetEgress() string {
+func (x *BatchFrame) GetEgress() []string {
 	if x != nil {
 		return x.Egress
 	}
-	return ""
+	return nil
 }
 
 func (x *BatchFrame) GetMaxAgeNs() int64 {
@@ -1729,6 +1730,13 @@ func (x *BatchFrame) GetDetails() bool {
 		return x.Details
 	}
 	return false
+}
+
+func (x *BatchFrame) GetRowEgress() []uint32 {
+	if x != nil {
+		return x.RowEgress
+	}
+	return nil
 }
 
 type ResultsFrame struct {
@@ -2614,7 +2622,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x02mx\x18\x05 \x03(\tR\x02mx\x12\x1e\n" +
 	"\vmx_is_hosts\x18\x06 \x01(\bR\tmxIsHosts\x12\x1c\n" +
 	"\telsewhere\x18\a \x01(\rR\telsewhere\x12!\n" +
-	"\felsewhere_ms\x18\b \x01(\rR\velsewhereMs\"\x85\x04\n" +
+	"\felsewhere_ms\x18\b \x01(\rR\velsewhereMs\"\xa4\x04\n" +
 	"\n" +
 	"BatchFrame\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x04R\x05batch\x12\x10\n" +
@@ -2622,7 +2630,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x05chunk\x18\x03 \x01(\x04R\x05chunk\x12\x14\n" +
 	"\x05epoch\x18\x04 \x01(\rR\x05epoch\x12\x14\n" +
 	"\x05class\x18\x05 \x01(\tR\x05class\x12\x16\n" +
-	"\x06egress\x18\x06 \x01(\tR\x06egress\x12\x1c\n" +
+	"\x06egress\x18\x06 \x03(\tR\x06egress\x12\x1c\n" +
 	"\n" +
 	"max_age_ns\x18\a \x01(\x03R\bmaxAgeNs\x12\x17\n" +
 	"\ano_smtp\x18\b \x01(\bR\x06noSmtp\x12\x1d\n" +
@@ -2639,7 +2647,9 @@ const file_wire_proto_rawDesc = "" +
 	"\x05short\x18\x11 \x01(\bR\x05short\x12\x16\n" +
 	"\x06steady\x18\x12 \x01(\bR\x06steady\x12\x14\n" +
 	"\x05table\x18\x13 \x01(\fR\x05table\x12\x18\n" +
-	"\adetails\x18\x14 \x01(\bR\adetails\"\x96\x03\n" +
+	"\adetails\x18\x14 \x01(\bR\adetails\x12\x1d\n" +
+	"\n" +
+	"row_egress\x18\x15 \x03(\rR\trowEgress\"\x96\x03\n" +
 	"\fResultsFrame\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x04R\x05batch\x12\x12\n" +
 	"\x04done\x18\x03 \x01(\bR\x04done\x12\x16\n" +

@@ -109,7 +109,7 @@ func returnedResults(b *wire.Batch, waiting map[uint32]int) wire.Results {
 	for i := range b.Rows {
 		row := &b.Rows[i]
 		if _, ok := waiting[row.Number]; ok {
-			r.Rows = append(r.Rows, wire.Result{Row: row.Number, Outcome: wire.Returned, Attempt: row.Attempt, Egress: b.Egress})
+			r.Rows = append(r.Rows, wire.Result{Row: row.Number, Outcome: wire.Returned, Attempt: row.Attempt})
 		}
 	}
 	return r

@@ -19,17 +19,17 @@ func (s *session) reserveAddress(addr netip.Addr) bool {
 	if limit == nil {
 		return true
 	}
-	q.mu.Lock()
-	longBacklog := q.budget.Pacing.Until()
-	q.mu.Unlock()
+	l := q.lock()
+	longBacklog := l.budget.Pacing.Until()
+	q.unlock()
 	noRoom := limit.Connect(s.priority, longBacklog, now)
 	if !noRoom.Denied {
 		s.addressLimit = limit
 		return true
 	}
-	q.mu.Lock()
+	l = q.lock()
 	s.hostQueue.block(s.priority, noRoom.Until, now)
-	q.mu.Unlock()
+	q.unlock()
 	limit.Wait(q, addressWaiter{q, s.hostQueue}, s.priority, now)
 	limit.Release()
 	env.Metrics.AddressWaits.Inc()
@@ -45,10 +45,10 @@ type addressWaiter struct {
 // UseRoom implements addresslimit.Waiter: the room is used if a session of the host queue has begun to work.
 func (w addressWaiter) UseRoom(now time.Time) (used bool) {
 	q, hq := w.queue, w.hostQueue
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	l := q.lock()
+	defer q.unlock()
 	hq.endBlock()
 	busy := hq.sessions - len(hq.idle)
-	q.dispatch(now)
+	l.dispatch(now)
 	return hq.sessions-len(hq.idle) > busy
 }

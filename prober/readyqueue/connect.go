@@ -24,25 +24,25 @@ func (s *session) connect(ctx context.Context) bool {
 	addrs, event := env.Opener.Addresses(ctx, s.hostQueue.Name, q.Source)
 	reenter()
 	// The address of the session's pool, if the host is still there, else the preferred one.
-	q.mu.Lock()
-	addr, was := q.shared.preferredAddr(addrs), s.pool
-	if was != nil && slices.Contains(addrs, was.addr) && !q.hostHealth.AddressFailed(was.addr, began) {
+	l := q.lock()
+	addr, was := l.shared.preferredAddr(addrs), s.pool
+	if was != nil && slices.Contains(addrs, was.addr) && !l.hostHealth.AddressFailed(was.addr, began) {
 		addr = was.addr
 	}
-	s.addr, s.addrs, s.dialogue = addr, addrs, q.hostHealth.Dialogue(s.hostQueue.Name, began)
+	s.addr, s.addrs, s.dialogue = addr, addrs, l.hostHealth.Dialogue(s.hostQueue.Name, began)
 	s.onTrial = (q.unknownProvider || s.dialogue.Careful) && !s.dialogue.Confirmed
-	if q.shared.sharesByAddress(s.hostQueue) {
-		s.hostQueue.lookedUp = time.Now()
-		q.shared.setHostAddr(s.hostQueue, addr)
+	if l.shared.sharesByAddress(s.hostQueue) {
+		s.hostQueue.lookup.at = time.Now()
+		l.shared.setHostAddr(s.hostQueue, addr)
 	}
 	if event == engine.EventReply {
 		s.source = env.Opener.SourceFor(addr, q.Source)
-		q.shared.attach(s, addr)
+		l.shared.attach(s, addr)
 		if was != nil && s.pool != was {
-			q.dispatch(time.Now()) // for host queues that requested this session
+			l.dispatch(time.Now()) // for host queues that requested this session
 		}
 	}
-	q.mu.Unlock()
+	q.unlock()
 	f := smtp.Fault{Event: event}
 	switch {
 	case ctx.Err() != nil:
@@ -55,10 +55,10 @@ func (s *session) connect(ctx context.Context) bool {
 		env.warned.Do(func() {
 			env.Log.Warn("public mail servers are not asked: no EHLO host name or no MAIL FROM is configured")
 		})
-		q.mu.Lock()
-		q.noSenderIdentity = true // all probes of the queue go on without SMTP, now and later: its hosts are public
-		out := q.drain(now, nil)
-		q.mu.Unlock()
+		l = q.lock()
+		l.noSenderIdentity = true // all probes of the queue go on without SMTP, now and later: its hosts are public
+		out := l.drain(now, nil)
+		q.unlock()
 		env.Finish(q, out, now)
 		return false
 	case q.unknownProvider && !s.reserveAddress(addr):
@@ -71,19 +71,19 @@ func (s *session) connect(ctx context.Context) bool {
 		x := s.conn.Extensions()
 		s.maxRcpt, s.maxMail, s.oneDomain = x.RcptMax, x.MailMax, x.RcptDomainMax == 1
 		env.NodeRTT.Record(s.conn.RoundTrip())
-		q.mu.Lock()
-		q.latency.RecordConnect(time.Since(began), s.conn.BannerWait(), s.conn.RoundTrip())
-		q.hostHealth.MarkAddressUp(addr)
-		q.mu.Unlock()
+		l = q.lock()
+		l.latency.RecordConnect(time.Since(began), s.conn.BannerWait(), s.conn.RoundTrip())
+		l.hostHealth.MarkAddressUp(addr)
+		q.unlock()
 		return true
 	}
 	// A reachability trial is expected to fail while the source reaches no host, so it blames none; a reply to one is reported like
 	// any other.
 	if ctx.Err() == nil && (!s.hostQueue.reachTrial || f.Event == engine.EventReply) {
 		now := time.Now()
-		q.mu.Lock()
-		out := s.handleFailure(f, s.sighting(f, now), now, nil)
-		q.mu.Unlock()
+		l = q.lock()
+		out := s.handleFailure(l, f, s.sighting(l, f, now), now, nil)
+		q.unlock()
 		env.Finish(q, out, now)
 	}
 	return false
@@ -119,13 +119,13 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 	}
 	// The connection counts in the rates now, as the peer has seen it.
 	now := time.Now()
-	q.mu.Lock()
-	q.budget.SettleConnect(now)
+	l := q.lock()
+	l.budget.SettleConnect(now)
 	if tcp != nil && f.Event != engine.EventConnectFailed { // a host that closes at once has refused
-		q.hostHealth.ForgetFailures(s.hostQueue.Name)
+		l.hostHealth.ForgetFailures(s.hostQueue.Name)
 	}
 	reached := s.hostQueue.target()
-	q.mu.Unlock()
+	q.unlock()
 	if s.addressLimit != nil {
 		s.addressLimit.SettleConnect(now)
 	}
@@ -135,11 +135,11 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 	return f
 }
 
-// sighting turns a fault into evidence. The queue's mutex is held.
+// sighting turns a fault into evidence.
 //
 // Some failures say little about the host: its name could not be looked up, or it cannot be reached now but could before, or no
 // host can be reached. Jobs try again by the schedule, so that a short outage of ours delays rows and decides none.
-func (s *session) sighting(f smtp.Fault, now time.Time) engine.Sighting {
+func (s *session) sighting(l *locked, f smtp.Fault, now time.Time) engine.Sighting {
 	g := engine.Sighting{Event: f.Event, Host: s.hostQueue.Name, At: now}
 	switch f.Event {
 	case engine.EventReply:
@@ -147,8 +147,8 @@ func (s *session) sighting(f smtp.Fault, now time.Time) engine.Sighting {
 	case engine.EventHostServFail:
 		g.MaybeOurFault = true
 	case engine.EventConnectFailed, engine.EventTimeout, engine.EventClosed:
-		began := s.queue.hostHealth.FirstFailureBegan(g.Host, s.began)
-		g.MaybeOurFault = s.dialled && (s.conn == nil && s.queue.waiting.Answers > 0 || s.source.MayBeOurFault(began))
+		began := l.hostHealth.FirstFailureBegan(g.Host, s.began)
+		g.MaybeOurFault = s.dialled && (s.conn == nil && l.waiting.Answers > 0 || s.source.MayBeOurFault(began))
 	}
 	return g
 }
@@ -159,39 +159,39 @@ func (s *session) classify(r engine.Reply, local string) (engine.Reply, engine.F
 }
 
 // handleFailure acts on a failure before RCPT. If other connections to the host or its address work, only this connection
-// has failed; else the host has, and all probes that wait for it see the failure. The mutex is held.
-func (s *session) handleFailure(f smtp.Fault, seen engine.Sighting, now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
-	q, hq := s.queue, s.hostQueue
-	if actual := q.hostQueues[hq.Key]; hq.reachTrial && actual != nil {
+// has failed; else the host has, and all probes that wait for it see the failure.
+func (s *session) handleFailure(l *locked, f smtp.Fault, seen engine.Sighting, now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
+	hq := s.hostQueue
+	if actual := l.hostQueues[hq.Key]; hq.reachTrial && actual != nil {
 		hq = actual // the reply to the trial counts for the probes that wait for the host
 	}
 	switch {
 	case f.RetryPlain: // the next connections use no TLS
 		hq.tlsFailed = true
 		return out
-	case f.Event == engine.EventOutOfStep && q.hostHealth.DistrustDialogue(hq.Name, now): // the next one sends one command at a time
+	case f.Event == engine.EventOutOfStep && l.hostHealth.DistrustDialogue(hq.Name, now): // the next one sends one command at a time
 		return out
 	case f.Event == engine.EventInternal:
-		q.env.Log.Warn("a connection failed for a local reason", "detail", f.Detail, "stage", f.Stage.String())
-		q.hold.BackOff(minBackoff, maxBackoff, now) // not scaled: this machine needs the time
+		l.env.Log.Warn("a connection failed for a local reason", "detail", f.Detail, "stage", f.Stage.String())
+		l.hold.BackOff(minBackoff, maxBackoff, now) // not scaled: this machine needs the time
 		return out
 	}
 	// A greeting that takes no further connection for now (Exim, smtp_accept_max_per_host) is no reason to pause while another one is open.
 	if hq.sessions > 1 && f.Event == engine.EventReply && f.Reply.Stage <= engine.StageBanner && f.Reply.Code/100 == 4 && seen.Finding.Meaning == engine.RateLimited {
-		q.hold.BackOff(q.scaled(minBackoff), q.scaled(maxBackoff), now)
+		l.hold.BackOff(l.scaled(minBackoff), l.scaled(maxBackoff), now)
 		return out
 	}
-	out = s.applyAction(seen.Reply, seen.Finding, now, out)
+	out = s.applyAction(l, seen.Reply, seen.Finding, now, out)
 	if hq.healthy > 0 || s.dialled && s.pool != nil && s.pool.healthy > 0 { // another connection to the host or its address works
-		q.hold.BackOff(q.scaled(minBackoff), q.scaled(maxBackoff), now)
+		l.hold.BackOff(l.scaled(minBackoff), l.scaled(maxBackoff), now)
 		return out
 	}
-	if s.dialled && q.hostHealth.FailAddress(s.addr, s.addrs, &seen, now) || s.needsSecondFailure(f, seen.MaybeOurFault, now) {
+	if s.dialled && l.hostHealth.FailAddress(s.addr, s.addrs, &seen, now) || s.needsSecondFailure(l, f, seen.MaybeOurFault, now) {
 		return out
 	}
-	q.env.Metrics.Failures.WithLabelValues(seen.Event.String()).Inc()
-	q.hostHealth.MarkDown(hq.Name, seen, now.Add(q.scaled(failureLife)))
-	out = q.drainQueues(hq, now, out)
+	l.env.Metrics.Failures.WithLabelValues(seen.Event.String()).Inc()
+	l.hostHealth.MarkDown(hq.Name, seen, now.Add(l.scaled(failureLife)))
+	out = l.drainQueues(hq, now, out)
 	if len(s.group.Recipients) > 0 { // the recipients have counted it
 		return out
 	}
@@ -200,7 +200,7 @@ func (s *session) handleFailure(f smtp.Fault, seen engine.Sighting, now time.Tim
 		if soon {
 			pause = minBackoff
 		}
-		hq.block(budget.Single, now.Add(q.scaled(pause)), now)
+		hq.block(budget.Single, now.Add(l.scaled(pause)), now)
 	}
 	return out
 }
@@ -208,57 +208,57 @@ func (s *session) handleFailure(f smtp.Fault, seen engine.Sighting, now time.Tim
 // needsSecondFailure reports a failure that counts only if it repeats, where only jobs wait: a host's first, because the first
 // failures of an outage of ours look like the host's; and a second refused connect while the source is suspect, because it may
 // come before a reachability trial is answered. It holds for a refused connect and for a timeout that may be an outage of ours:
-// another try may not meet them. The mutex is held.
-func (s *session) needsSecondFailure(f smtp.Fault, ourFault bool, now time.Time) bool {
-	q, hq := s.queue, s.hostQueue
-	q.dropUnconfirmed(now)
+// another try may not meet them.
+func (s *session) needsSecondFailure(l *locked, f smtp.Fault, ourFault bool, now time.Time) bool {
+	hq := s.hostQueue
+	l.dropUnconfirmed(now)
 	mayRecover := f.Event == engine.EventConnectFailed ||
 		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled && s.source.MayBeOutage(s.began)
 	if !mayRecover || hq.Queued(budget.Single) > 0 {
-		q.hostHealth.ForgetFailures(hq.Name)
+		l.hostHealth.ForgetFailures(hq.Name)
 		return false
 	}
-	try := hosthealth.Try{Began: s.began, Backoff: q.scaled(minBackoff), Doubtful: ourFault && f.Event == engine.EventConnectFailed}
-	confirmed, again := q.hostHealth.RecordFailure(hq.Name, try, now)
-	if again.After(q.hold.ConnectAt) {
-		q.hold.ConnectAt = again // the back-off does not grow: a single call that comes now must not wait longer
+	try := hosthealth.Try{Began: s.began, Backoff: l.scaled(minBackoff), Doubtful: ourFault && f.Event == engine.EventConnectFailed}
+	confirmed, again := l.hostHealth.RecordFailure(hq.Name, try, now)
+	if again.After(l.hold.ConnectAt) {
+		l.hold.ConnectAt = again // the back-off does not grow: a single call that comes now must not wait longer
 	}
 	return !confirmed
 }
 
-// dropUnconfirmed forgets failures that were not repeated in time, and returns how many are left. The mutex is held.
-func (q *Queue) dropUnconfirmed(now time.Time) (left int) {
-	return q.hostHealth.DropUnconfirmed(now.Add(-max(q.scaled(unconfirmedLife), minUnconfirmedLife+q.env.Opener.ConnectTimeout)))
+// dropUnconfirmed forgets failures that were not repeated in time, and returns how many are left.
+func (l *locked) dropUnconfirmed(now time.Time) (left int) {
+	return l.hostHealth.DropUnconfirmed(now.Add(-max(l.scaled(unconfirmedLife), minUnconfirmedLife+l.env.Opener.ConnectTimeout)))
 }
 
 // recordActionEvery is how often a reply is recorded, for people, that asks for the same action again.
 const recordActionEvery = time.Second
 
-// applyAction applies the action of a reply's finding to the queue. The mutex is held.
-func (s *session) applyAction(r engine.Reply, f engine.Finding, now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
-	q, a := s.queue, f.Action
+// applyAction applies the action of a reply's finding to the queue.
+func (s *session) applyAction(l *locked, r engine.Reply, f engine.Finding, now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
+	a := f.Action
 	if a.Kind == engine.ActionNone {
 		return out
 	}
-	until := now.Add(q.scaled(a.For))
-	if last := &q.lastAction; last.rule != f.Rule || now.Sub(last.at) >= recordActionEvery {
+	until := now.Add(l.scaled(a.For))
+	if last := &l.lastAction; last.rule != f.Rule || now.Sub(last.at) >= recordActionEvery {
 		*last = cause{at: now, host: s.hostQueue.Name, rule: f.Rule, reply: s.group.Redact(r)}
 	}
-	q.env.Metrics.Actions.WithLabelValues(a.Kind.String()).Inc()
+	l.env.Metrics.Actions.WithLabelValues(a.Kind.String()).Inc()
 	switch a.Kind {
 	case engine.ActionSlow:
-		q.budget.HalvedUntil = until
+		l.budget.HalvedUntil = until
 	case engine.ActionPause:
-		q.hold.Pause(until)
+		l.hold.Pause(until)
 	case engine.ActionClose:
 		s.closing = true
-		q.hold.Pause(until)
+		l.hold.Pause(until)
 	case engine.ActionQuarantine, engine.ActionQuarantineEverywhere:
 		s.closing = true
 		if a.Kind == engine.ActionQuarantineEverywhere {
-			q.Source.RecordBlocklistedBy(s.hostQueue.target())
+			l.Source.RecordBlocklistedBy(s.hostQueue.target())
 		}
-		out = q.quarantine(until, a.Kind == engine.ActionQuarantineEverywhere, now, out)
+		out = l.quarantine(until, a.Kind == engine.ActionQuarantineEverywhere, now, out)
 	}
 	return out
 }

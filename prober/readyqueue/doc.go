@@ -10,6 +10,9 @@
 // A suspect source makes a reachability trial at the host that it reached last, without a recipient (SendReachTrial). A quarantined one
 // makes a trial connection from time to time, and goes on when a recipient was answered (quarantines.go).
 //
+// Locks: Queue has one mutex. Queue.lock gives the *locked that it guards, with all host queues, pools and probes in it. A method of locked,
+// or of what is in it, and a method of a session that takes a *locked, runs with the queue locked; other methods of sessions run without.
+//
 // How budgets are divided: jobs leave to single calls a fifth of a queue's connections and the last transaction of each, and of the budgets
 // per minute and hour a fifth for an hour after each single call, else a hundredth. Short jobs get three of four recipients and connections
 // that short and long jobs both want. A long backlog uses its hours evenly (budget.Pacing).

@@ -14,36 +14,36 @@ import (
 const logLongerBy = time.Minute
 
 // quarantine quarantines this source at this receiver; all probes that wait, and later ones, get that as evidence.
-func (q *Queue) quarantine(until time.Time, everywhere bool, now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
-	if until.Sub(q.budget.QuarantinedUntil) >= q.scaled(logLongerBy) {
-		q.env.Log.Warn("receiver quarantined an egress source", "route", q.Key.Route, "egress", q.Key.Source, "until", until)
+func (l *locked) quarantine(until time.Time, everywhere bool, now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
+	if until.Sub(l.budget.QuarantinedUntil) >= l.scaled(logLongerBy) {
+		l.env.Log.Warn("receiver quarantined an egress source", "route", l.Key.Route, "egress", l.Key.Source, "until", until)
 	}
-	if until.After(q.budget.QuarantinedUntil) {
-		q.budget.QuarantinedUntil, q.blocklisted = until, everywhere
+	if until.After(l.budget.QuarantinedUntil) {
+		l.budget.QuarantinedUntil, l.blocklisted = until, everywhere
 	}
-	q.env.BudgetLog.RequestLease(&q.budget)
-	if q.Provider.Kind == engine.KindWide {
-		q.Source.QuarantineAt(q.Provider.ID, q.budget.QuarantinedUntil)
+	l.env.BudgetLog.RequestLease(&l.budget)
+	if l.Provider.Kind == engine.KindWide {
+		l.Source.QuarantineAt(l.Provider.ID, l.budget.QuarantinedUntil)
 	}
-	if everywhere && q.Source.AddBlocklistReport(q.Key.Route, until, q.scaled(source.DelistingInterval), now) {
-		q.env.Log.Error("egress source blocklisted by three routes: quarantined everywhere", "egress", q.Key.Source, "until", until)
-		q.env.Start(func(context.Context, context.Context) { q.env.Blocklisted(q.Source) })
+	if everywhere && l.Source.AddBlocklistReport(l.Key.Route, until, l.scaled(source.DelistingInterval), now) {
+		l.env.Log.Error("egress source blocklisted by three routes: quarantined everywhere", "egress", l.Key.Source, "until", until)
+		l.env.Start(func(context.Context, context.Context) { l.env.Blocklisted(l.Source) })
 	}
-	return q.drain(now, out)
+	return l.drain(now, out)
 }
 
 // EndQuarantine ends the quarantine at the receiver; without own only one that a public blocklist has caused. It returns false if there was
 // none. Used budgets stay used.
 func (q *Queue) EndQuarantine(own bool, now time.Time) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if own && !now.Before(q.budget.QuarantinedUntil) || !own && !q.blocklisted {
+	l := q.lock()
+	defer q.unlock()
+	if own && !now.Before(l.budget.QuarantinedUntil) || !own && !l.blocklisted {
 		return false
 	}
-	q.budget.QuarantinedUntil, q.blocklisted = time.Time{}, false
+	l.budget.QuarantinedUntil, l.blocklisted = time.Time{}, false
 	q.Source.QuarantineAt(q.Provider.ID, time.Time{})
-	q.env.BudgetLog.RequestLease(&q.budget) // a restart must not find it again
-	q.dispatch(now)
+	q.env.BudgetLog.RequestLease(&l.budget) // a restart must not find it again
+	l.dispatch(now)
 	return true
 }
 
@@ -55,25 +55,25 @@ func (rh *replyHandler) endQuarantineOnReply() {
 			return
 		}
 	}
-	if src, env := rh.s.source, rh.q.env; len(rh.s.seen) > 0 && src.LeaveQuarantine(rh.Now) {
+	if src, env := rh.s.source, rh.l.env; len(rh.s.seen) > 0 && src.LeaveQuarantine(rh.Now) {
 		env.Log.Warn("egress source no longer blocklisted", "egress", src.Name)
 		env.Start(func(context.Context, context.Context) { env.Delisted(src) })
 	}
 }
 
 // mayBeTrial reports a ready queue that is quarantined only for a public blocklist, when the trial connection of its source is
-// due. The mutex is held.
-func (q *Queue) mayBeTrial(now time.Time) bool {
-	return q.blocklisted && q.Source.Quarantined(now) && !q.Source.AwaitingTrial(now)
+// due.
+func (l *locked) mayBeTrial(now time.Time) bool {
+	return l.blocklisted && l.Source.Quarantined(now) && !l.Source.AwaitingTrial(now)
 }
 
-// connectDisabled reports a ready queue that may open no connection now. The mutex is held.
-func (q *Queue) connectDisabled(now time.Time) bool {
-	return q.probingDisabled || q.noSenderIdentity || q.quarantined(now)
+// connectDisabled reports a ready queue that may open no connection now.
+func (l *locked) connectDisabled(now time.Time) bool {
+	return l.probingDisabled || l.noSenderIdentity || l.quarantined(now)
 }
 
 // quarantined reports a ready queue whose receiver quarantined this source. If the source is quarantined everywhere, its trial
 // connection decides instead: see openConnection.
-func (q *Queue) quarantined(now time.Time) bool {
-	return now.Before(q.budget.QuarantinedUntil) && !(q.blocklisted && q.Source.Quarantined(now))
+func (l *locked) quarantined(now time.Time) bool {
+	return now.Before(l.budget.QuarantinedUntil) && !(l.blocklisted && l.Source.Quarantined(now))
 }

@@ -59,41 +59,48 @@ func withTestQueue(t *testing.T, host string, f func(q *Queue)) {
 // TestIdleAddressPoolIsRemoved: a host queue that has left an address, or is removed, requests no session there any more.
 func TestIdleAddressPoolIsRemoved(t *testing.T) {
 	withTestQueue(t, "mx0.big.example", func(q *Queue) {
-		q.mu.Lock()
-		defer q.mu.Unlock()
+		l := q.lock()
+		defer q.unlock()
 		here, there := netip.MustParseAddr("10.2.2.1"), netip.MustParseAddr("10.2.2.2")
-		q.hostQueues = map[string]*hostQueue{}
+		l.hostQueues = map[string]*hostQueue{}
 		var hostQueues []*hostQueue
 		for i := range 10 {
-			hq := q.newHostQueue(fmt.Sprint(i), []string{fmt.Sprint(i)})
-			hq.addr, hq.lookedUp = here, time.Now()
-			q.hostQueues[hq.Key] = hq
-			q.shared.request(hq, budget.LongJob)
-			q.shared.request(hq, budget.LongJob)
-			q.shared.request(hq, budget.Single)
+			hq := l.newHostQueue(fmt.Sprint(i), []string{fmt.Sprint(i)})
+			hq.lookup.addr, hq.lookup.at = here, time.Now()
+			l.hostQueues[hq.Key] = hq
+			l.shared.request(hq, budget.LongJob)
+			l.shared.request(hq, budget.LongJob)
+			l.shared.request(hq, budget.Single)
 			hostQueues = append(hostQueues, hq)
 		}
-		require.Equal(t, 20, q.shared.pools[here].requestCount)
-		q.shared.setHostAddr(hostQueues[0], there)
-		require.Equal(t, 18, q.shared.pools[here].requestCount)
-		q.shared.request(hostQueues[0], budget.LongJob)
-		require.Equal(t, 1, q.shared.pools[there].requestCount)
+		require.Equal(t, 20, l.shared.pools[here].requestCount)
+		l.shared.setHostAddr(hostQueues[0], there)
+		require.Equal(t, 18, l.shared.pools[here].requestCount)
+		l.shared.request(hostQueues[0], budget.LongJob)
+		require.Equal(t, 1, l.shared.pools[there].requestCount)
 		for _, hq := range hostQueues {
 			hq.removeIfEmpty()
 		}
-		require.Empty(t, q.hostQueues)
-		require.Empty(t, q.shared.pools)
+		require.Empty(t, l.hostQueues)
+		require.Empty(t, l.shared.pools)
 	})
 }
 
+// newTestSession makes a session at a host that nothing waits for.
+func newTestSession(q *Queue, host string) *session {
+	l := q.lock()
+	defer q.unlock()
+	return l.newSession(l.newHostQueue(host, []string{host}), budget.LongJob)
+}
+
 // waitingHost makes a host queue with a row of a priority, whose host is known at an address since it was looked up.
-func waitingHost(q *Queue, host string, at netip.Addr, lookedUp time.Time, priority budget.Priority) *hostQueue {
-	hq := q.newHostQueue(host, []string{host})
-	hq.addr, hq.lookedUp = at, lookedUp
-	if q.hostQueues == nil {
-		q.hostQueues = map[string]*hostQueue{}
+func waitingHost(l *locked, host string, at netip.Addr, lookedUp time.Time, priority budget.Priority) *hostQueue {
+	hq := l.newHostQueue(host, []string{host})
+	hq.lookup.addr, hq.lookup.at = at, lookedUp
+	if l.hostQueues == nil {
+		l.hostQueues = map[string]*hostQueue{}
 	}
-	q.hostQueues[hq.Key] = hq
+	l.hostQueues[hq.Key] = hq
 	hq.AddDomain("d.example").Enqueue(&hostqueue.Probe{Priority: priority}, false)
 	return hq
 }
@@ -102,34 +109,34 @@ func waitingHost(q *Queue, host string, at netip.Addr, lookedUp time.Time, prior
 func TestReservedConnectionStaysWithSingles(t *testing.T) {
 	withTestQueue(t, "mx0.big.example", func(q *Queue) {
 		now, at := time.Now(), netip.MustParseAddr("10.2.2.1")
-		q.mu.Lock()
-		defer q.mu.Unlock()
+		l := q.lock()
+		defer q.unlock()
 		waits := func(key string, priority budget.Priority) *hostQueue {
-			return waitingHost(q, key, at, now, priority)
+			return waitingHost(l, key, at, now, priority)
 		}
-		free := q.budget.MaxOpen(budget.LongJob, now)
+		free := l.budget.MaxOpen(budget.LongJob, now)
 		require.Less(t, free, 10)
 		opened := map[budget.Priority]*session{}
 		for _, priority := range [...]budget.Priority{budget.Single, budget.LongJob} {
-			opened[priority] = newSession(q, q.newHostQueue("", nil), priority)
-			opened[priority].pool = q.shared.poolAt(at)
+			opened[priority] = l.newSession(l.newHostQueue("", nil), priority)
+			opened[priority].pool = l.shared.poolAt(at)
 		}
 		for range free + 1 {
-			require.False(t, q.budget.ReserveConnect(budget.Single, now).Denied)
+			require.False(t, l.budget.ReserveConnect(budget.Single, now).Denied)
 		}
 		job := waits("a job's", budget.LongJob)
-		require.Nil(t, q.shared.nextHost(opened[budget.Single], now))
+		require.Nil(t, l.shared.nextHost(opened[budget.Single], now))
 		one := waits("a single's", budget.Single)
-		require.Equal(t, one, q.shared.nextHost(opened[budget.Single], now))
-		require.Equal(t, job, q.shared.nextHost(opened[budget.LongJob], now))
+		require.Equal(t, one, l.shared.nextHost(opened[budget.Single], now))
+		require.Equal(t, job, l.shared.nextHost(opened[budget.LongJob], now))
 		job = waits("another job's", budget.LongJob)
-		q.budget.CancelConnect()
-		require.Equal(t, job, q.shared.nextHost(opened[budget.Single], now))
-		for q.budget.Open() > 0 {
-			q.budget.CancelConnect()
+		l.budget.CancelConnect()
+		require.Equal(t, job, l.shared.nextHost(opened[budget.Single], now))
+		for l.budget.Open() > 0 {
+			l.budget.CancelConnect()
 		}
-		clear(q.hostQueues)
-		clear(q.shared.pools)
+		clear(l.hostQueues)
+		clear(l.shared.pools)
 	})
 }
 
@@ -138,20 +145,20 @@ func TestReservedConnectionStaysWithSingles(t *testing.T) {
 func TestStaleAddressIsNotShared(t *testing.T) {
 	withTestQueue(t, "mx0.big.example", func(q *Queue) {
 		now, at := time.Now(), netip.MustParseAddr("10.2.2.9")
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		s := newSession(q, q.newHostQueue("here", []string{"here"}), budget.LongJob)
-		q.shared.attach(s, at)
-		s.hostQueue.idle, s.pool.idle, q.idleCount = []*session{s}, []*session{s}, 1
-		hq := waitingHost(q, "mx0.big.example", at, now.Add(-lookupLife), budget.LongJob)
-		require.False(t, q.shared.handOverIdle(hq, budget.LongJob, now))
-		require.Nil(t, q.shared.nextHost(s, now))
-		require.True(t, hq.lookingUp, "it is looked up")
-		hq = waitingHost(q, "mx1.big.example", at, now, budget.LongJob)
+		l := q.lock()
+		defer q.unlock()
+		s := l.newSession(l.newHostQueue("here", []string{"here"}), budget.LongJob)
+		l.shared.attach(s, at)
+		s.hostQueue.idle, s.pool.idle, l.idleCount = []*session{s}, []*session{s}, 1
+		hq := waitingHost(l, "mx0.big.example", at, now.Add(-lookupLife), budget.LongJob)
+		require.False(t, l.shared.handOverIdle(hq, budget.LongJob, now))
+		require.Nil(t, l.shared.nextHost(s, now))
+		require.True(t, hq.lookup.running, "it is looked up")
+		hq = waitingHost(l, "mx1.big.example", at, now, budget.LongJob)
 		require.Equal(t, hq, s.hostQueue, "it was lent at once")
-		require.Zero(t, q.idleCount)
-		clear(q.hostQueues)
-		clear(q.shared.pools)
+		require.Zero(t, l.idleCount)
+		clear(l.hostQueues)
+		clear(l.shared.pools)
 	})
 }
 
@@ -171,16 +178,16 @@ func TestConnectFailureAtAWorkingAddress(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			withTestQueue(t, "mx0.big.example", func(q *Queue) {
 				now := time.Now()
-				q.mu.Lock()
-				defer q.mu.Unlock()
-				s := newSession(q, q.newHostQueue(name, []string{name}), budget.LongJob)
-				q.shared.attach(s, netip.MustParseAddr("10.2.2.9"))
+				l := q.lock()
+				defer q.unlock()
+				s := l.newSession(l.newHostQueue(name, []string{name}), budget.LongJob)
+				l.shared.attach(s, netip.MustParseAddr("10.2.2.9"))
 				s.pool.healthy, s.dialled = 1, tt.dialled
-				tt.fail(&replyHandler{Replies: hostqueue.Replies{Now: now}, s: s, q: q, o: &smtp.Outcome{}})
-				_, down := q.hostHealth.Down(name, now)
+				tt.fail(&replyHandler{Replies: hostqueue.Replies{Now: now}, s: s, l: l, o: &smtp.Outcome{}})
+				_, down := l.hostHealth.Down(name, now)
 				require.Equal(t, tt.down, down)
-				require.Equal(t, tt.down, q.hold.ConnectAt.IsZero())
-				clear(q.shared.pools)
+				require.Equal(t, tt.down, l.hold.ConnectAt.IsZero())
+				clear(l.shared.pools)
 			})
 		})
 	}
@@ -188,7 +195,7 @@ func TestConnectFailureAtAWorkingAddress(t *testing.T) {
 
 func (rh *replyHandler) failConnection() {
 	f := smtp.Fault{Event: engine.EventTimeout}
-	rh.s.handleFailure(f, engine.Sighting{Event: f.Event, Host: rh.s.hostQueue.Name, At: rh.Now}, rh.Now, nil)
+	rh.s.handleFailure(rh.l, f, engine.Sighting{Event: f.Event, Host: rh.s.hostQueue.Name, At: rh.Now}, rh.Now, nil)
 }
 
 func (rh *replyHandler) fallSilentThreeTimes() {
@@ -200,22 +207,22 @@ func (rh *replyHandler) fallSilentThreeTimes() {
 // TestFailureIsConfirmedByASecondOne: within a while, and by nothing but another in a row; meanwhile no back-off is shortened.
 func TestFailureIsConfirmedByASecondOne(t *testing.T) {
 	withTestQueue(t, "mx.a.example", func(q *Queue) {
-		s := newSession(q, q.newHostQueue("mx.a.example", []string{"mx.a.example"}), budget.LongJob)
+		s := newTestSession(q, "mx.a.example")
 		waits := func() bool {
 			time.Sleep(time.Minute)
 			s.began = time.Now()
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			return s.needsSecondFailure(smtp.Fault{Event: engine.EventConnectFailed}, false, time.Now())
+			l := q.lock()
+			defer q.unlock()
+			return s.needsSecondFailure(l, smtp.Fault{Event: engine.EventConnectFailed}, false, time.Now())
 		}
 		late := time.Now().Add(10 * time.Minute)
-		q.mu.Lock()
-		q.hold.ConnectAt = late
-		q.mu.Unlock()
+		l := q.lock()
+		l.hold.ConnectAt = late
+		q.unlock()
 		require.True(t, waits())
-		q.mu.Lock()
-		require.Equal(t, late, q.hold.ConnectAt)
-		q.mu.Unlock()
+		q.lock()
+		require.Equal(t, late, l.hold.ConnectAt)
+		q.unlock()
 		require.False(t, waits(), "it came again")
 		require.True(t, waits())
 		time.Sleep(2 * unconfirmedLife)
@@ -231,10 +238,10 @@ func TestFailureIsConfirmedByASecondOne(t *testing.T) {
 				}
 			}
 		}()
-		q.mu.Lock()
-		require.False(t, q.budget.ReserveConnect(budget.Single, time.Now()).Denied)
-		q.mu.Unlock()
-		reached := newSession(q, s.hostQueue, budget.LongJob)
+		q.lock()
+		require.False(t, l.budget.ReserveConnect(budget.Single, time.Now()).Denied)
+		reached := l.newSession(s.hostQueue, budget.LongJob)
+		q.unlock()
 		require.True(t, reached.dial(context.Background(), netip.MustParseAddr("10.1.1.1")).None())
 		reached.conn.Quit(context.Background())
 		require.True(t, waits(), "it was reached meanwhile")
@@ -247,24 +254,24 @@ func TestReturnedRowsCarryTheBudgetDueTime(t *testing.T) {
 	withTestQueue(t, "mx.a.example", func(q *Queue) {
 		now := time.Now()
 		require.Zero(t, q.BudgetAllowsAt(budget.LongJob, now))
-		q.mu.Lock()
-		q.domainOf(&engine.Evidence{Route: &engine.Route{Hosts: []string{"mx.a.example"}}}, "mx.a.example")
-		hq := q.hostQueues["mx.a.example"]
-		q.mu.Unlock()
+		l := q.lock()
+		l.domainOf(&engine.Evidence{Route: &engine.Route{Hosts: []string{"mx.a.example"}}}, "mx.a.example")
+		hq := l.hostQueues["mx.a.example"]
+		q.unlock()
 		for _, x := range []struct{ until, want time.Time }{
 			{time.Time{}, time.Time{}},
 			{now.Add(20 * time.Second), now.Add(20 * time.Second)},
 			{now.Add(time.Hour), now.Add(time.Hour)},
 		} {
-			q.mu.Lock()
+			q.lock()
 			hq.block(budget.LongJob, x.until, now)
-			q.mu.Unlock()
+			q.unlock()
 			require.Equal(t, x.want, q.BudgetAllowsAt(budget.LongJob, now))
 		}
-		q.mu.Lock()
+		q.lock()
 		hq.endBlock()
-		q.hold.Pause(now.Add(time.Minute))
-		q.mu.Unlock()
+		l.hold.Pause(now.Add(time.Minute))
+		q.unlock()
 		require.Equal(t, now.Add(time.Minute), q.BudgetAllowsAt(budget.LongJob, now))
 	})
 }
@@ -281,26 +288,30 @@ func TestDisabledProbingLeavesNothing(t *testing.T) {
 		accepted.Ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventReply, Host: "mx.a.example", Finding: engine.Finding{Meaning: engine.Accepted}, At: time.Now()})
 		require.True(t, q.Add([]*hostqueue.Probe{accepted}, time.Now()))
 		require.Empty(t, finished)
-		require.NotEmpty(t, q.hostQueues)
+		l := q.lock()
+		require.NotEmpty(t, l.hostQueues)
+		q.unlock()
 		table, err := engine.DefaultTable().Override([]byte("[[provider]]\nid = \"a\"\nname = \"A\"\nmx = [\"mx.a.example\"]\nprobe = false\n"))
 		require.NoError(t, err)
 		q.env.Table.Store(table)
 		q.ApplyTable(time.Now())
 		require.Len(t, finished, 1)
-		require.Empty(t, q.hostQueues)
-		require.Nil(t, q.waiting.Domain("a.example", "mx.a.example"))
 		require.Empty(t, q.Unsent())
+		q.lock()
+		defer q.unlock()
+		require.Empty(t, l.hostQueues)
+		require.Nil(t, l.waiting.Domain("a.example", "mx.a.example"))
 	})
 }
 
 // TestUnsentRecipientsDoNotChangeTheLatency: UTF-8 recipients are not sent to a host without SMTPUTF8, and take no time.
 func TestUnsentRecipientsDoNotChangeTheLatency(t *testing.T) {
-	q := &Queue{}
-	q.latency.RecordConnect(250*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond)
-	q.latency.RecordTransaction(50*time.Millisecond, 1)
-	s := &session{queue: q, hostQueue: &hostQueue{}}
+	l := &locked{fixed: &fixed{}}
+	l.latency.RecordConnect(250*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond)
+	l.latency.RecordTransaction(50*time.Millisecond, 1)
+	s := &session{observed: observed{hostQueue: &hostQueue{}}}
 	for range 100 { // more than the estimate looks back
-		require.False(t, s.recordTiming(time.Microsecond, 0))
+		require.False(t, s.recordTiming(l, time.Microsecond, 0))
 	}
-	require.Equal(t, 10, q.latency.WorthConnection(budget.MaxTransaction), "as many as in two set-ups of 250 ms")
+	require.Equal(t, 10, l.latency.WorthConnection(budget.MaxTransaction), "as many as in two set-ups of 250 ms")
 }

@@ -16,11 +16,11 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	began := time.Now()
 	o := s.conn.Transaction(ctx, s.group.Rcpts, s.recordReply)
 	q, hq, now := s.queue, s.hostQueue, time.Now()
-	q.mu.Lock()
-	rh := replyHandler{Replies: hq.NewReplies(&s.group, now, slices.Grow(s.finished[:0], len(s.group.Recipients))), s: s, q: q, o: &o}
+	l := q.lock()
+	rh := replyHandler{Replies: hq.NewReplies(&s.group, now, slices.Grow(s.finished[:0], len(s.group.Recipients))), s: s, l: l, o: &o}
 	cost := s.group.Cost(s.seen, &o, s.conn.Extensions().Pipelining)
-	q.budget.Settle(&s.used, cost, now)
-	refused := q.budget.Refusals(now)
+	l.budget.Settle(&s.used, cost, now)
+	refused := l.budget.Refusals(now)
 	if addrLimit := s.addressLimit; addrLimit != nil {
 		addrLimit.Settle(&s.addressUsed, cost, now)
 		refused = max(refused, addrLimit.Refusals(now))
@@ -29,10 +29,10 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	rh.ConfirmSuspects()
 	s.group.RecordAnswered()
 	rh.un = hostqueue.Unanswered{Outcome: &o, Seen: s.seen, Pipelining: s.conn.Extensions().Pipelining, First: !s.progress,
-		MayConnect: func() bool { return !q.connectDisabled(now) }, Accepted: s.acceptedDomains}
+		MayConnect: func() bool { return !l.connectDisabled(now) }, Accepted: s.acceptedDomains}
 	switch {
 	// A recipient that was alone in its group and timed out is sent again in any case, and that counts.
-	case rh.un.NeedsCare() && q.hostHealth.DistrustDialogue(hq.Name, now) && (o.Fault.Event != engine.EventTimeout || len(s.group.Recipients) > 1):
+	case rh.un.NeedsCare() && l.hostHealth.DistrustDialogue(hq.Name, now) && (o.Fault.Event != engine.EventTimeout || len(s.group.Recipients) > 1):
 		s.closing = true
 		rh.RequeueAll(&s.group, rh.un, false)
 	case s.group.RefusedAtMail(rh.o) && len(s.seen) == 0:
@@ -43,7 +43,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	rh.Resolve()
 	s.group.RemoveEmpty()
 	rh.detectTarpit(now.Sub(began))
-	if s.recordTiming(now.Sub(began), len(s.group.Recipients)-len(o.NoUTF8)) {
+	if s.recordTiming(l, now.Sub(began), len(s.group.Recipients)-len(o.NoUTF8)) {
 		hq.scheduleNeeded()
 	}
 	q.env.Metrics.Recipients.Add(float64(len(s.group.Recipients)))
@@ -51,9 +51,9 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	q.env.Metrics.Replies.Add(float64(len(s.seen)))
 	s.group.Reset()
 	if !s.wasReset {
-		q.dispatch(now)
+		l.dispatch(now)
 	}
-	q.mu.Unlock()
+	q.unlock()
 	s.held.Add(&rh.Replies)
 	if !s.onTrial || s.conn.Confirmed() {
 		q.env.release(q, &s.held)
@@ -66,19 +66,19 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 // recordTiming gives the latency estimate the time of a transaction of n recipients, less what does not grow with n. Without
 // PIPELINING each recipient is a round trip, and so are RSET and MAIL. It returns true if another connection has become
 // worthwhile: nothing else looks at the probes that wait already.
-func (s *session) recordTiming(all time.Duration, n int) bool {
-	q, hq := s.queue, s.hostQueue
-	oldWorth := q.worthConnection()
+func (s *session) recordTiming(l *locked, all time.Duration, n int) bool {
+	hq := s.hostQueue
+	oldWorth := l.worthConnection()
 	switch {
 	case n <= 0: // no recipient was asked
 	case !s.conn.Extensions().Pipelining:
-		q.latency.RecordTransaction(all, n+2)
+		l.latency.RecordTransaction(all, n+2)
 	case hq.OneAtATime || hq.MaxRecipients > 0:
-		q.latency.RecordTransaction(all, n)
+		l.latency.RecordTransaction(all, n)
 	default:
-		q.latency.RecordTransaction(all-s.conn.RoundTrip(), n)
+		l.latency.RecordTransaction(all-s.conn.RoundTrip(), n)
 	}
-	return q.worthConnection() < oldWorth
+	return l.worthConnection() < oldWorth
 }
 
 // recordReply keeps a reply with its finding, and the domains of which a recipient was accepted.
@@ -90,11 +90,11 @@ func (s *session) recordReply(i int, r engine.Reply) {
 	}
 }
 
-// replyHandler handles the replies of one group of transactions. The queue's mutex is held throughout.
+// replyHandler handles the replies of one group of transactions, with the queue locked throughout.
 type replyHandler struct {
 	hostqueue.Replies
 	s  *session
-	q  *Queue
+	l  *locked
 	o  *smtp.Outcome
 	un hostqueue.Unanswered
 }
@@ -108,8 +108,8 @@ func (rh *replyHandler) handleMailRefused() {
 	}
 	s.closing = true
 	if !s.progress && f.Event != engine.EventInternal {
-		seen := s.sighting(f, rh.Now)
-		another := rh.q.hostHealth.FailAddress(s.addr, s.addrs, &seen, rh.Now)
+		seen := s.sighting(rh.l, f, rh.Now)
+		another := rh.l.hostHealth.FailAddress(s.addr, s.addrs, &seen, rh.Now)
 		for _, r := range s.group.Recipients {
 			if r.Probe != nil && !another {
 				r.Probe.Ev.Append(seen)
@@ -117,13 +117,13 @@ func (rh *replyHandler) handleMailRefused() {
 		}
 		rh.RequeueAll(&s.group, rh.un, true)
 		if !another {
-			rh.Finished = s.handleFailure(f, seen, rh.Now, rh.Finished)
+			rh.Finished = s.handleFailure(rh.l, f, seen, rh.Now, rh.Finished)
 		}
 		return
 	}
 	if f.Reply.Code != 0 {
 		r, finding := s.classify(f.Reply, "")
-		rh.Finished = s.applyAction(r, finding, rh.Now, rh.Finished)
+		rh.Finished = s.applyAction(rh.l, r, finding, rh.Now, rh.Finished)
 	}
 	if f.Event == engine.EventInternal && f.Stage == engine.StageRcpt && !s.wasReset {
 		s.hostQueue.MaxRecipients = max(1, len(s.group.Recipients)/2)
@@ -137,15 +137,15 @@ func (rh *replyHandler) handleMailRefused() {
 // deliverReplies delivers each reply to its target, or to all probes that wait for its decoy, requeues recipients without one,
 // and applies what the replies ask of the queue.
 func (rh *replyHandler) deliverReplies() {
-	s, q, host := rh.s, rh.q, rh.s.hostQueue.Name
+	s, l, host := rh.s, rh.l, rh.s.hostQueue.Name
 	delivered := slices.Grow(s.delivered[:0], len(s.group.Recipients))[:len(s.group.Recipients)]
 	clear(delivered)
 	s.delivered = delivered
 	for k, a := range s.seen {
-		q.waiting.Answers++
+		l.waiting.Answers++
 		if notRecipient, closing := rh.LearnFromReply(&s.group, s.seen, k, s.so.Answers); notRecipient {
 			if closing {
-				rh.Finished = s.applyAction(a.Reply, a.Finding, rh.Now, rh.Finished)
+				rh.Finished = s.applyAction(l, a.Reply, a.Finding, rh.Now, rh.Finished)
 			}
 			continue
 		}
@@ -153,7 +153,7 @@ func (rh *replyHandler) deliverReplies() {
 		r, dq := s.group.Recipients[a.Recipient], s.group.Recipients[a.Recipient].Domain
 		seen := engine.Sighting{Subject: engine.SubjectTarget, Host: host, Reply: a.Reply, Finding: a.Finding, At: rh.Now, Conn: s.so.Connection,
 			NeighbourAccepted: s.acceptedDomains[dq.Name] && a.Finding.Meaning != engine.Accepted}
-		rh.Finished = s.applyAction(a.Reply, r.DueFinding(&seen), rh.Now, rh.Finished)
+		rh.Finished = s.applyAction(l, a.Reply, r.DueFinding(&seen), rh.Now, rh.Finished)
 		rh.RecordReply(&s.so, r, s.group.Rcpts[a.Recipient], &seen)
 		switch {
 		case r.Probe != nil:
@@ -165,7 +165,7 @@ func (rh *replyHandler) deliverReplies() {
 			}
 		default:
 			seen.Subject = engine.SubjectDecoy
-			q.env.Metrics.Decoys.Inc()
+			l.env.Metrics.Decoys.Inc()
 			if rh.DeliverDecoy(dq, seen, &s.group, s.seen[k+1:]) {
 				s.closing = true
 				rh.pauseHour()
@@ -193,10 +193,10 @@ func (rh *replyHandler) deliverReplies() {
 				s.pool.healthy++
 			}
 		}
-		q.hold.Answered()
-		q.hostHealth.RecordAnswer(host)
+		l.hold.Answered()
+		l.hostHealth.RecordAnswer(host)
 	} else if s.conn.Unusable() && !s.wasReset {
-		q.hold.BackOff(q.scaled(minBackoff), q.scaled(maxBackoff), rh.Now)
+		l.hold.BackOff(l.scaled(minBackoff), l.scaled(maxBackoff), rh.Now)
 		rh.recordUnresponsive()
 	}
 	// MAIL was refused after answered transactions of the group: the connection is used up, and no more groups are sent.
@@ -208,38 +208,38 @@ func (rh *replyHandler) deliverReplies() {
 		s.closing, s.hostQueue.OneAtATime = true, true
 		if r.Code != 0 {
 			r, finding := s.classify(r, "")
-			rh.Finished = s.applyAction(r, finding, rh.Now, rh.Finished)
+			rh.Finished = s.applyAction(l, r, finding, rh.Now, rh.Finished)
 		}
 	}
 }
 
 // handleRefusedControl closes the connection. If the host refuses everybody, it is paused, and what waits for it is deferred.
 func (rh *replyHandler) handleRefusedControl(a hostqueue.Answer) {
-	s, q := rh.s, rh.q
+	s, l := rh.s, rh.l
 	s.closing = true
 	if s.so.Answers > 0 {
 		return
 	}
 	rh.pauseHour()
 	seen := engine.Sighting{Host: s.hostQueue.Name, Reply: a.Reply, Finding: hostqueue.RefusesKnown(), At: rh.Now}
-	q.hostHealth.MarkDown(seen.Host, seen, rh.Now.Add(q.scaled(failureLife)))
-	rh.Finished = q.drainQueues(s.hostQueue, rh.Now, rh.Finished)
+	l.hostHealth.MarkDown(seen.Host, seen, rh.Now.Add(l.scaled(failureLife)))
+	rh.Finished = l.drainQueues(s.hostQueue, rh.Now, rh.Finished)
 }
 
 // pauseHour pauses a receiver that accepts or refuses without checking: past the hour that it counts.
 func (rh *replyHandler) pauseHour() {
-	rh.q.hold.Pause(rh.Now.Add(rh.q.scaled(time.Hour)))
-	rh.q.env.Metrics.Actions.WithLabelValues(engine.ActionPause.String()).Inc()
+	rh.l.hold.Pause(rh.Now.Add(rh.l.scaled(time.Hour)))
+	rh.l.env.Metrics.Actions.WithLabelValues(engine.ActionPause.String()).Inc()
 }
 
 // recordUnresponsive records a host that answered no recipient: three times in a row it is down, or rows would start again forever.
 func (rh *replyHandler) recordUnresponsive() {
-	q, host := rh.q, rh.s.hostQueue.Name
-	if rh.o.Fault.Event == engine.EventInternal || rh.s.hostQueue.healthy > 0 || !q.hostHealth.RecordSilence(host) {
+	l, host := rh.l, rh.s.hostQueue.Name
+	if rh.o.Fault.Event == engine.EventInternal || rh.s.hostQueue.healthy > 0 || !l.hostHealth.RecordSilence(host) {
 		return
 	}
-	q.hostHealth.MarkDown(host, rh.s.sighting(rh.o.Fault, rh.Now), rh.Now.Add(q.scaled(unresponsiveLife)))
-	rh.Finished = q.drainQueues(rh.s.hostQueue, rh.Now, rh.Finished)
+	l.hostHealth.MarkDown(host, rh.s.sighting(l, rh.o.Fault, rh.Now), rh.Now.Add(l.scaled(unresponsiveLife)))
+	rh.Finished = l.drainQueues(rh.s.hostQueue, rh.Now, rh.Finished)
 }
 
 // A tarpit answers more slowly the more errors it has seen, until no reply comes in time. When replies take far longer than the
@@ -247,15 +247,15 @@ func (rh *replyHandler) recordUnresponsive() {
 const maxTarpitPause = 15 * time.Minute
 
 // detectTarpit records how long the replies of a transaction took, and pauses a host that has become a tarpit. Wide providers
-// and those with tenants have many machines behind a name: one that is slow is no tarpit. The mutex is held.
+// and those with tenants have many machines behind a name: one that is slow is no tarpit.
 func (rh *replyHandler) detectTarpit(took time.Duration) {
-	q, s := rh.q, rh.s
-	if len(s.seen) == 0 || q.Provider.Shared() {
+	l, s := rh.l, rh.s
+	if len(s.seen) == 0 || l.Provider.Shared() {
 		return
 	}
-	pause := q.hostHealth.RecordReplyTime(s.hostQueue.Name, took/time.Duration(len(s.seen)), q.scaled(maxTarpitPause))
+	pause := l.hostHealth.RecordReplyTime(s.hostQueue.Name, took/time.Duration(len(s.seen)), l.scaled(maxTarpitPause))
 	if pause > 0 {
 		s.closing = true
-		q.hold.Pause(rh.Now.Add(pause))
+		l.hold.Pause(rh.Now.Add(pause))
 	}
 }

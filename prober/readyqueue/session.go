@@ -17,132 +17,168 @@ import (
 	"probity/store/cache"
 )
 
-// session is one connection of a ready queue to a host, and the goroutine that works on it.
+// session is one connection of a ready queue to a host, and the goroutine that works on it. The goroutine alone uses link and exchange;
+// others look at observed, with the queue locked. The one exception is the recipients in exchange, which Reset reads with the queue
+// locked: they change under that lock only.
 type session struct {
-	queue        *Queue
-	hostQueue    *hostQueue      // see sharedConnections.handOver for what may change it
-	priority     budget.Priority // that it was opened for
-	addressLimit *addresslimit.Limit
+	queue    *Queue
+	priority budget.Priority // that it was opened for
+	keyer    *cache.Keyer
+	seat     admission.Seat
+	wake     chan struct{}
+	link
+	exchange
+	observed
+}
+
+// link is the connection: to which address it leads, from which source, and what the server said about itself.
+type link struct {
 	source       *source.Source // the queue's, or the one that reaches IPv6 hosts
-	pool         *addressPool   // where it is connected to, or will be; guarded by the queue's mutex
-	addr         netip.Addr     // it connects to, one of addrs
-	addrs        []netip.Addr   // of its host
+	addr         netip.Addr     // one of addrs
+	addrs        []netip.Addr   // of the host
+	addressLimit *addresslimit.Limit
+	addressLease bool // the address limit needs a lease
 	dialogue     hosthealth.Dialogue
-	onTrial      bool           // nothing is known of the host's dialogue
-	held         hostqueue.Held // until its dialogue is confirmed
+	onTrial      bool // nothing is known of the host's dialogue
 	conn         *smtp.Session
-	keyer        *cache.Keyer
+	dialled      bool
+	began        time.Time // when it was
+	tlsFailed    bool      // TLS has failed here before
+	maxRcpt      int       // the server's own limits (RFC 9422); 0 for none
+	maxMail      int
+	oneDomain    bool
+	nextTrial    time.Time // if its source was quarantined everywhere when it began: when the next trial may start
+}
 
-	used, addressUsed  budget.Conn // guarded by the queue's and the address limit's mutex
-	transactionsBefore int         // transactions before it came to its host queue
-	dialled            bool
-	began              time.Time // when it was
-	tlsFailed          bool      // TLS has failed here before
-	maxRcpt            int       // the server's own limit (RFC 9422); 0 for none
-	maxMail            int
-	oneDomain          bool
-	addressLease       bool // the address limit needs a lease
-
-	// What it sends at one time, with its replies. The memory is reused.
+// exchange is what the session sends at one time, with its replies, and what the replies so far have shown. The memory is reused.
+type exchange struct {
 	group     hostqueue.Group
 	seen      []hostqueue.Answer
 	delivered []bool               // by recipient: it was answered
 	finished  []hostqueue.Finished // empty between two transactions
 
 	so              hostqueue.Progress // what the connection has brought
-	progress        bool               // some recipient was answered on this connection
-	answered        bool               // and some of its host queue
+	held            hostqueue.Held     // until its dialogue is confirmed
 	acceptedDomains map[string]bool
+}
 
-	wake chan struct{}
-	// Guarded by the queue's mutex:
+// observed is what the queue and its other sessions know of a session.
+type observed struct {
+	hostQueue          *hostQueue   // see sharedConnections.handOver for what may change it
+	pool               *addressPool // where it is connected to, or will be
+	used               budget.Conn
+	addressUsed        budget.Conn // guarded by the address limit's mutex too
+	transactionsBefore int         // transactions before it came to its host queue
+	progress           bool        // some recipient was answered on this connection
+	answered           bool        // and some of its host queue
+	closing            bool        // it fills no more transactions
+
 	cancel    context.CancelFunc // ends it at once; nil before it begins and after its end
 	wasReset  bool               // it was: see Queue.Reset
 	admission *admission.Ticket  // its wait at the admission gate; nil for none
-
-	nextTrial time.Time // if its source was quarantined everywhere when it began: when the next trial may start
-	closing   bool      // it fills no more transactions
-	seat      admission.Seat
 }
 
-func newSession(q *Queue, hq *hostQueue, priority budget.Priority) *session {
-	return &session{queue: q, so: hostqueue.Progress{Connection: q.env.connections.Add(1)}, hostQueue: hq, priority: priority, source: q.Source, tlsFailed: hq.tlsFailed, wake: make(chan struct{}, 1), keyer: q.env.Cache.Keyer(), seat: admission.Seat{Gate: q.env.Gate},
-		acceptedDomains: map[string]bool{}}
+func (l *locked) newSession(hq *hostQueue, priority budget.Priority) *session {
+	return &session{queue: l.queue, priority: priority, keyer: l.env.Cache.Keyer(), seat: admission.Seat{Gate: l.env.Gate},
+		wake:     make(chan struct{}, 1),
+		link:     link{source: l.Source, tlsFailed: hq.tlsFailed},
+		exchange: exchange{so: hostqueue.Progress{Connection: l.env.connections.Add(1)}, acceptedDomains: map[string]bool{}},
+		observed: observed{hostQueue: hq}}
 }
 
-// run connects, asks and closes; then it releases what the session held and lets the others go on.
+// run connects, asks and closes; then it releases what the session held and lets the others go on. Nothing new begins when soft ends;
+// when hard ends, what has begun ends too.
 func (s *session) run(soft, hard context.Context) {
-	env, q := s.queue.env, s.queue
 	hard, cut := context.WithCancel(hard)
 	defer cut()
-	q.mu.Lock()
-	s.cancel = cut
-	q.working = append(q.working, s)
-	s.seat.HighLatency = q.latency.HighRTT(&q.env.NodeRTT)
-	q.mu.Unlock()
-	if soft.Err() == nil && s.enterGate(soft) && !env.Slots.Closed() && s.connect(hard) {
+	s.begin(cut)
+	if soft.Err() == nil && s.enterGate(soft) && !s.queue.env.Slots.Closed() && s.connect(hard) {
 		for s.nextTransaction(soft) && s.sendTransaction(hard) {
 			s.seat.Leave()
 		}
 		s.seat.Leave()
-		q.mu.Lock()
-		if s.pool != nil { // before QUIT, which may take a while
-			q.shared.detach(s)
-			q.dispatch(time.Now())
-		}
-		q.mu.Unlock()
-		// QUIT, and wait for the close: an open connection would count against us at the peer.
-		quitting, cancel := context.WithTimeout(hard, quitTime)
-		// Answers of a first connection count if they are known to be in step, and are asked for again if not, one by one.
-		confirmed := s.conn.Confirmed() || s.conn.SayQuit(quitting)
-		q.mu.Lock()
-		switch health, now := &q.hostHealth, time.Now(); {
-		case !s.onTrial || !s.progress:
-		case confirmed:
-			health.ConfirmDialogue(s.hostQueue.Name)
-		case s.wasReset:
-			q.probes += s.held.Void(&s.hostQueue.Host, s.so.Connection, engine.EventReply, now)
-		default:
-			health.DoubtDialogue(s.hostQueue.Name)
-			q.probes += s.held.Void(&s.hostQueue.Host, s.so.Connection, engine.EventOutOfStep, now)
-		}
-		q.mu.Unlock()
-		env.release(q, &s.held)
-		s.conn.Quit(quitting)
-		cancel()
+		s.quit(hard)
 	}
-	s.seat.Leave()
+	s.end()
+}
+
+// begin lets the queue know that the session works, and how to end it at once.
+func (s *session) begin(cut context.CancelFunc) {
+	l := s.queue.lock()
+	defer s.queue.unlock()
+	s.cancel = cut
+	l.working = append(l.working, s)
+	s.seat.HighLatency = l.latency.HighRTT(&l.env.NodeRTT)
+}
+
+// quit leaves the server: it waits for the close, as an open connection would count against us at the peer.
+func (s *session) quit(hard context.Context) {
+	q := s.queue
+	l := q.lock()
+	if s.pool != nil { // before QUIT, which may take a while
+		l.shared.detach(s)
+		l.dispatch(time.Now())
+	}
+	q.unlock()
+	quitting, cancel := context.WithTimeout(hard, quitTime)
+	defer cancel()
+	confirmed := s.conn.Confirmed() || s.conn.SayQuit(quitting)
+	l = q.lock()
+	l.judgeDialogue(s, confirmed)
+	q.unlock()
+	q.env.release(q, &s.held)
+	s.conn.Quit(quitting)
+}
+
+// judgeDialogue counts the answers of a first connection if they are known to be in step. If not, they are asked for again, one by one.
+func (l *locked) judgeDialogue(s *session, confirmed bool) {
 	now := time.Now()
+	switch {
+	case !s.onTrial || !s.progress:
+	case confirmed:
+		l.hostHealth.ConfirmDialogue(s.hostQueue.Name)
+	case s.wasReset:
+		l.probes += s.held.Void(&s.hostQueue.Host, s.so.Connection, engine.EventReply, now)
+	default:
+		l.hostHealth.DoubtDialogue(s.hostQueue.Name)
+		l.probes += s.held.Void(&s.hostQueue.Host, s.so.Connection, engine.EventOutOfStep, now)
+	}
+}
+
+// end gives back what the session held: its seat, its connection in the budgets, its slot, and its place among the queue's sessions.
+func (s *session) end() {
+	q, env, now := s.queue, s.queue.env, time.Now()
+	s.seat.Leave()
 	if s.addressLimit != nil {
 		s.addressLimit.ConnectionClosed(now)
 		s.addressLimit.Release()
 	}
-	q.mu.Lock()
-	q.working = slices.DeleteFunc(q.working, func(other *session) bool { return other == s })
+	l := q.lock()
+	l.working = without(l.working, s)
 	s.cancel = nil
 	if s.wasReset {
-		q.mu.Unlock()
+		q.unlock()
 		env.DropUnwanted(q) // what it asked is in the queue again
-		q.mu.Lock()
+		q.lock()
 	}
 	if s.dialled {
-		q.budget.ConnectionClosed()
+		l.budget.ConnectionClosed()
 	} else {
-		q.budget.CancelConnect()
+		l.budget.CancelConnect()
 	}
 	out := s.hostQueue.EndConnection(s.so.Connection, now, nil)
-	q.sessions--
+	l.sessions--
 	s.hostQueue.sessions--
 	if s.answered {
 		s.hostQueue.healthy--
 	}
-	q.waitingForConnection, q.singleWaiting = false, false
-	q.shared.detach(s)
+	l.waitingForConnection, l.singleWaiting = false, false
+	l.shared.detach(s)
 	s.hostQueue.scheduleNeeded()
 	env.Slots.Release()
-	q.dispatch(now)
+	l.dispatch(now)
 	out = s.hostQueue.SettleUncontrolled(s.hostQueue.sessions, now, out)
-	q.mu.Unlock()
+	q.unlock()
 	env.Finish(q, out, now)
 	env.Slots.WakeWaiting(now)
 }
@@ -158,7 +194,7 @@ func (s *session) enterGate(ctx context.Context) bool {
 	if s.seat.Take(t == nil) {
 		return true
 	}
-	q.mu.Lock()
+	q.lock()
 	if s.hostQueue.Queued(budget.Single) > 0 {
 		gate.Expedite(t)
 	}
@@ -167,12 +203,12 @@ func (s *session) enterGate(ctx context.Context) bool {
 	if s.wasReset {
 		gate.Expedite(t)
 	}
-	q.mu.Unlock()
+	q.unlock()
 	s.seat.Take(gate.Wait(ctx, t))
-	q.mu.Lock()
+	q.lock()
 	s.admission = nil
 	s.hostQueue.waitingAdmission = slices.DeleteFunc(s.hostQueue.waitingAdmission, func(other *admission.Ticket) bool { return other == t })
-	q.mu.Unlock()
+	q.unlock()
 	return s.seat.Taken()
 }
 
@@ -181,42 +217,42 @@ func (s *session) enterGate(ctx context.Context) bool {
 func (s *session) nextTransaction(ctx context.Context) bool {
 	q := s.queue
 	for ctx.Err() == nil && s.enterGate(ctx) {
-		q.mu.Lock()
+		l := q.lock()
 		now := time.Now()
-		if s.mustClose(now) {
+		if s.mustClose(l, now) {
 			s.closing = true
 			if !s.wasReset && s.hostQueue.NeedsControl(s.so.Connection) {
-				s.fillTransaction(now) // of the control
+				s.fillTransaction(l, now) // of the control
 			}
-			q.mu.Unlock()
+			q.unlock()
 			return len(s.group.Recipients) > 0
 		}
-		s.seat.HighLatency = q.latency.HighRTT(&q.env.NodeRTT)
+		s.seat.HighLatency = l.latency.HighRTT(&q.env.NodeRTT)
 		if s.used.Transactions-s.transactionsBefore >= maxHostTurn && s.hostQueue.Waiting(budget.Single) == 0 {
-			q.shared.handOverNext(s, now)
+			l.shared.handOverNext(s, now)
 		}
-		d := s.fillTransaction(now)
+		d := s.fillTransaction(l, now)
 		if len(s.group.Recipients) > 0 {
-			q.mu.Unlock()
+			q.unlock()
 			return true
 		}
-		if !d.Denied && q.shared.handOverNext(s, now) {
-			q.mu.Unlock()
+		if !d.Denied && l.shared.handOverNext(s, now) {
+			q.unlock()
 			continue
 		}
-		wait := s.idleTimeout(d, now)
+		wait := s.idleTimeout(l, d, now)
 		if wait <= 0 || s.closing {
 			s.closing = true
-			q.mu.Unlock()
+			q.unlock()
 			continue
 		}
 		s.hostQueue.idle = append(s.hostQueue.idle, s)
 		if s.pool != nil {
 			s.pool.idle = append(s.pool.idle, s)
 		}
-		q.idleCount++
+		l.idleCount++
 		s.hostQueue.scheduleNeeded() // a dispatch finds it idle, also for work that is worth no new connection
-		q.mu.Unlock()
+		q.unlock()
 		s.seat.Leave()
 		select {
 		case <-s.wake:
@@ -224,13 +260,13 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		case <-time.After(wait):
 		case <-ctx.Done():
 		}
-		q.mu.Lock()
-		woken := !s.takeIdle()
+		l = q.lock()
+		woken := !s.takeIdle(l)
 		if woken {
 			<-s.wake // it has just been given work
 		}
 		hasWork := woken || s.hostQueue.WaitingCount() > 0 || s.hostQueue.NeedsControl(s.so.Connection)
-		q.mu.Unlock()
+		q.unlock()
 		if !hasWork {
 			return false
 		}
@@ -248,14 +284,14 @@ const (
 )
 
 // wakeIdle wakes a session if it is idle.
-func (s *session) wakeIdle() {
-	if s.takeIdle() {
+func (s *session) wakeIdle(l *locked) {
+	if s.takeIdle(l) {
 		s.wake <- struct{}{} // has room: a session is idle once
 	}
 }
 
 // takeIdle removes a session from the idle ones; false if it was not idle.
-func (s *session) takeIdle() bool {
+func (s *session) takeIdle(l *locked) bool {
 	if !slices.Contains(s.hostQueue.idle, s) {
 		return false
 	}
@@ -263,23 +299,22 @@ func (s *session) takeIdle() bool {
 	if s.pool != nil {
 		s.pool.idle = without(s.pool.idle, s)
 	}
-	s.queue.idleCount--
+	l.idleCount--
 	return true
 }
 
 // mustClose reports a connection that must send no more transactions, or that has had its turn while host queues find no
 // connection, or recipients wait to be first on a new one. The turn is longer while host queues at its address request it, or may
-// soon: they have little to ask each, and would need a connection each. The queue's mutex is held.
-func (s *session) mustClose(now time.Time) bool {
-	q := s.queue
-	if s.closing || s.wasReset || s.used.Sent > 0 && (s.so.Connection <= q.ended || s.source.AwaitingTrial(now)) || q.env.Slots.Closed() || s.used.Sent >= maxSent || s.held.Overdue(&s.hostQueue.Host, s.used.Transactions) {
+// soon: they have little to ask each, and would need a connection each.
+func (s *session) mustClose(l *locked, now time.Time) bool {
+	if s.closing || s.wasReset || s.used.Sent > 0 && (s.so.Connection <= l.ended || s.source.AwaitingTrial(now)) || l.env.Slots.Closed() || s.used.Sent >= maxSent || s.held.Overdue(&s.hostQueue.Host, s.used.Transactions) {
 		return true
 	}
 	if s.hostQueue.HasRetryFirst() {
 		return s.used.Transactions >= turn
 	}
-	requested := s.expectsRequests() || s.pool != nil && s.pool.requestCount > 0 && !q.singleWaiting
-	return q.waitingForConnection && (s.used.Transactions >= longTurn || s.used.Transactions >= turn && !requested)
+	requested := l.shared.expectsRequests(s) || s.pool != nil && s.pool.requestCount > 0 && !l.singleWaiting
+	return l.waitingForConnection && (s.used.Transactions >= longTurn || s.used.Transactions >= turn && !requested)
 }
 
 // longLinger is how long an idle session waits for work where the receiver sets no limit to connections: as long as Postfix
@@ -288,26 +323,26 @@ func (s *session) mustClose(now time.Time) bool {
 const longLinger = 2 * time.Second
 
 // idleTimeout is how long it pays to wait: for work the linger, for a budget a little longer.
-func (s *session) idleTimeout(d budget.Denial, now time.Time) time.Duration {
-	q, env := s.queue, s.queue.env
+func (s *session) idleTimeout(l *locked, d budget.Denial, now time.Time) time.Duration {
+	env := l.env
 	linger := env.Linger
-	if q.budget.Limits.Connections == 0 { // else others may wait for its end
+	if l.budget.Limits.Connections == 0 { // else others may wait for its end
 		linger = max(linger, longLinger)
 	}
 	switch {
-	case q.waitingForConnection && (d.Denied || !s.expectsRequests()), env.Slots.Scarce(), s.held.Overdue(&s.hostQueue.Host, s.used.Transactions):
+	case l.waitingForConnection && (d.Denied || !l.shared.expectsRequests(s)), env.Slots.Scarce(), s.held.Overdue(&s.hostQueue.Host, s.used.Transactions):
 		return 0
 	case d.Lease && s.addressLease:
 		s.addressLease = false
-		s.addressLimit.AwaitLease(q, addressWaiter{q, s.hostQueue}, s.priority)
+		s.addressLimit.AwaitLease(l.queue, addressWaiter{l.queue, s.hostQueue}, s.priority)
 		return time.Second
 	case d.Lease:
-		env.BudgetLog.RequestLease(&q.budget)
+		env.BudgetLog.RequestLease(&l.budget)
 		return time.Second
 	case !d.Denied:
 		return linger
 	case d.Until.IsZero() || d.Until.Sub(now) > 4*time.Second:
-		q.awaitBudget(d, now)
+		l.awaitBudget(d, now)
 		return 0
 	}
 	return d.Until.Sub(now)
@@ -315,20 +350,20 @@ func (s *session) idleTimeout(d budget.Denial, now time.Time) time.Duration {
 
 // EndSessions lets the sessions that there are finish what they have sent. Reset resets those that have not.
 func (q *Queue) EndSessions() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.ended = q.env.connections.Load()
-	for _, s := range q.working {
-		s.wakeIdle()
+	l := q.lock()
+	defer q.unlock()
+	l.ended = q.env.connections.Load()
+	for _, s := range l.working {
+		s.wakeIdle(l)
 	}
 }
 
 // Reset cancels sessions, whatever they wait for: those that EndSessions has ended, those that ask for an unwanted probe and, if no
 // other probe of the queue waits, also those without probes.
 func (q *Queue) Reset(unwanted func(*hostqueue.Probe) bool) {
-	q.mu.Lock()
-	ended, waits, recipients := q.ended, q.probes, map[*session][]*hostqueue.Probe{}
-	for _, s := range q.working {
+	l := q.lock()
+	ended, waits, recipients := l.ended, l.probes, map[*session][]*hostqueue.Probe{}
+	for _, s := range l.working {
 		recipients[s] = nil
 		for _, r := range s.group.Recipients {
 			if r.Probe != nil {
@@ -339,7 +374,7 @@ func (q *Queue) Reset(unwanted func(*hostqueue.Probe) bool) {
 			}
 		}
 	}
-	q.mu.Unlock()
+	q.unlock()
 	var reset, silent []*session
 	for s, probes := range recipients {
 		switch {
@@ -354,8 +389,8 @@ func (q *Queue) Reset(unwanted func(*hostqueue.Probe) bool) {
 	if waits == 0 {
 		reset = append(reset, silent...)
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	q.lock()
+	defer q.unlock()
 	for _, s := range reset {
 		if s.cancel == nil {
 			continue // it has ended meanwhile
@@ -365,6 +400,6 @@ func (q *Queue) Reset(unwanted func(*hostqueue.Probe) bool) {
 		if s.admission != nil {
 			q.env.Gate.Expedite(s.admission)
 		}
-		s.wakeIdle()
+		s.wakeIdle(l)
 	}
 }

@@ -16,17 +16,16 @@ import (
 // CONNECTION_CACHE_README). DNS decides where a host is asked, so a reply there is as good as one on a connection of its own.
 // Hosts of unknown providers share no connections: their server may not answer for all of its names alike.
 
-// sharedConnections are the connections of a ready queue that host queues share. The queue's mutex guards it and is held in its
-// methods, but for resolveHosts.
+// sharedConnections are the connections of a ready queue that host queues share.
 type sharedConnections struct {
-	queue       *Queue
+	in          *locked
 	pools       map[netip.Addr]*addressPool // nil if hosts share no connections
 	lookupQueue ring.Ring[*hostQueue]       // whose hosts are to be looked up
 	resolvers   int                         // goroutines that look those hosts up
 	waiters     ring.Ring[sharedWaiter]     // host queues that wait for a shared connection, oldest first
 }
 
-// addressPool is one address of a provider, with the sessions that are connected to it. Guarded by the queue's mutex.
+// addressPool is one address of a provider, with the sessions that are connected to it.
 type addressPool struct {
 	addr              netip.Addr
 	sessions          int // connected, or connecting
@@ -46,8 +45,8 @@ const (
 	maxResolvers = 64
 	// requestsPerSession is how many requests may wait for each session of a pool before another connection is worth its price.
 	requestsPerSession = 4
-	// sharedWait is how long host queues wait while no session is handed over.
-	sharedWait = 5 * time.Second
+	// maxSharedWait is how long host queues wait while no session is handed over.
+	maxSharedWait = 5 * time.Second
 	// maxHostTurn is how many transactions a session spends on a host queue while others request it.
 	maxHostTurn = 8
 )
@@ -59,10 +58,10 @@ func (sc *sharedConnections) sharesByAddress(hq *hostQueue) bool {
 
 // setHostAddr records where a host queue will be asked, and withdraws its requests at another address.
 func (sc *sharedConnections) setHostAddr(hq *hostQueue, a netip.Addr) {
-	if hq.addr == a {
+	if hq.lookup.addr == a {
 		return
 	}
-	if pool := sc.pools[hq.addr]; pool != nil {
+	if pool := sc.pools[hq.lookup.addr]; pool != nil {
 		for priority, requested := range hq.requested {
 			if requested {
 				ring.Remove(&pool.requests[priority], hq)
@@ -71,7 +70,7 @@ func (sc *sharedConnections) setHostAddr(hq *hostQueue, a netip.Addr) {
 		}
 		sc.removePoolIfEmpty(pool)
 	}
-	hq.addr, hq.requested = a, [budget.NumPriorities]bool{}
+	hq.lookup.addr, hq.requested = a, [budget.NumPriorities]bool{}
 }
 
 // poolAt finds or makes a pool.
@@ -93,15 +92,15 @@ func (sc *sharedConnections) removePoolIfEmpty(pool *addressPool) {
 
 // poolOf is the pool of a host queue's host; nil if it has no session and no request, or while the host is looked up.
 func (sc *sharedConnections) poolOf(hq *hostQueue) *addressPool {
-	if !sc.sharesByAddress(hq) || !hq.addr.IsValid() || hq.lookingUp {
+	if !sc.sharesByAddress(hq) || !hq.lookup.addr.IsValid() || hq.lookup.running {
 		return nil
 	}
-	return sc.pools[hq.addr]
+	return sc.pools[hq.lookup.addr]
 }
 
 // mayShareConnection reports whether a connection may be handed over to a host queue: it has no recipients that must be first on a new one.
 func (sc *sharedConnections) mayShareConnection(hq *hostQueue) bool {
-	return sc.sharesByAddress(hq) && hq.addr.IsValid() && !hq.lookingUp && !hq.HasRetryFirst()
+	return sc.sharesByAddress(hq) && hq.lookup.addr.IsValid() && !hq.lookup.running && !hq.HasRetryFirst()
 }
 
 // request requests the sessions at a host queue's address, if it has none of its own; an idle one comes at once.
@@ -109,7 +108,7 @@ func (sc *sharedConnections) request(hq *hostQueue, priority budget.Priority) {
 	if hq.sessions > 0 || hq.requested[priority] || !sc.mayShareConnection(hq) || sc.handOverIdle(hq, priority, time.Now()) {
 		return
 	}
-	pool := sc.poolAt(hq.addr)
+	pool := sc.poolAt(hq.lookup.addr)
 	hq.requested[priority] = true
 	pool.requests[priority].Push(hq)
 	pool.requestCount++
@@ -126,7 +125,7 @@ func (pool *addressPool) pop(priority budget.Priority) *hostQueue {
 // withdrawRequest counts the requests of a host queue that is being removed. The pool is swept when they are more than half of
 // its requests.
 func (sc *sharedConnections) withdrawRequest(hq *hostQueue) {
-	pool := sc.pools[hq.addr]
+	pool := sc.pools[hq.lookup.addr]
 	if pool == nil || hq.requested == [budget.NumPriorities]bool{} {
 		return
 	}
@@ -142,7 +141,7 @@ func (sc *sharedConnections) withdrawRequest(hq *hostQueue) {
 	for priority := range pool.requests {
 		r := &pool.requests[priority]
 		for n := r.Len(); n > 0; n-- {
-			if hq := r.Pop(); sc.queue.hostQueues[hq.Key] == hq {
+			if hq := r.Pop(); sc.in.hostQueues[hq.Key] == hq {
 				r.Push(hq)
 				pool.requestCount++
 			} else {
@@ -163,16 +162,16 @@ func (sc *sharedConnections) nextHost(s *session, now time.Time) *hostQueue {
 		if pool.requests[budget.Single].Len() == 0 {
 			priority = pool.share.Next(both, pool.requests[budget.ShortJob].Len() > 0)
 		}
-		if !s.mayServe(priority, now) || sc.queue.singleWaiting && priority != budget.Single {
+		if !sc.mayServe(s, priority, now) || sc.in.singleWaiting && priority != budget.Single {
 			return nil
 		}
 		switch hq := pool.pop(priority); {
-		case sc.queue.hostQueues[hq.Key] != hq:
+		case sc.in.hostQueues[hq.Key] != hq:
 			pool.withdrawnRequests--
 		case hq.sessions > 0 || !hq.needsSession(priority):
 		case !sc.mayShareConnection(hq):
 			hq.scheduleNeeded()
-		case hq.lookupExpired(now):
+		case hq.lookup.expired(now):
 			if !sc.queueLookup(hq) {
 				hq.scheduleNeeded()
 			}
@@ -186,17 +185,17 @@ func (sc *sharedConnections) nextHost(s *session, now time.Time) *hostQueue {
 	return nil
 }
 
-// mayServe reports that a session may serve a priority: a connection that jobs could not have opened is left to single calls.
-func (s *session) mayServe(priority budget.Priority, now time.Time) bool {
-	p := &s.queue.budget
+// mayServe reports whether a session may serve a priority: a connection that jobs could not have opened is left to single calls.
+func (sc *sharedConnections) mayServe(s *session, priority budget.Priority, now time.Time) bool {
+	p := &sc.in.budget
 	return p.Limits.Connections == 0 || s.priority != budget.Single || p.Open() <= p.MaxOpen(priority, now)
 }
 
 // expectsRequests reports whether host queues at a session's address may soon request it: hosts of the queue are being looked up, and no
 // single call waits for a connection to end. Such a session lingers although host queues of other addresses find no connection: else every
 // few hosts found would cost a new one where lookups take longer than replies.
-func (s *session) expectsRequests() bool {
-	return s.pool != nil && s.queue.shared.resolvers > 0 && !s.queue.singleWaiting
+func (sc *sharedConnections) expectsRequests(s *session) bool {
+	return s.pool != nil && sc.resolvers > 0 && !sc.in.singleWaiting
 }
 
 // handOverNext hands a session over to a host queue that requests it at its address. It returns false if none does.
@@ -210,7 +209,7 @@ func (sc *sharedConnections) handOverNext(s *session, now time.Time) bool {
 	}
 	sc.handOver(s, hq, now)
 	if old.WaitingCount() > 0 {
-		sc.queue.dispatch(now)
+		sc.in.dispatch(now)
 	}
 	return true
 }
@@ -228,20 +227,20 @@ func (sc *sharedConnections) handOver(s *session, hq *hostQueue, now time.Time) 
 	}
 	s.hostQueue, s.answered = hq, false
 	s.transactionsBefore, s.pool.handedOverAt = s.used.Transactions, now
-	hq.waitingSince, hq.gaveUpWaiting = time.Time{}, false
-	sc.queue.singleWaiting = sc.queue.singleWaiting && hq.Waiting(budget.Single) == 0
+	hq.wait.end()
+	sc.in.singleWaiting = sc.in.singleWaiting && hq.Waiting(budget.Single) == 0
 	old.scheduleNeeded()
 }
 
 // handOverIdle wakes an idle session at a host queue's address for that host queue. It returns false if there is none.
 func (sc *sharedConnections) handOverIdle(hq *hostQueue, priority budget.Priority, now time.Time) bool {
 	pool := sc.poolOf(hq)
-	if pool == nil || hq.HasRetryFirst() || hq.lookupExpired(now) {
+	if pool == nil || hq.HasRetryFirst() || hq.lookup.expired(now) {
 		return false
 	}
 	for _, s := range slices.Backward(pool.idle) {
-		if s.mayServe(priority, now) {
-			s.takeIdle()
+		if sc.mayServe(s, priority, now) {
+			s.takeIdle(sc.in)
 			sc.handOver(s, hq, now)
 			s.wake <- struct{}{} // has room: a session is idle once
 			return true
@@ -253,7 +252,7 @@ func (sc *sharedConnections) handOverIdle(hq *hostQueue, priority budget.Priorit
 // willBeServed reports a host queue to which some session will come. A single call does not wait for that.
 func (sc *sharedConnections) willBeServed(hq *hostQueue) bool {
 	pool := sc.poolOf(hq)
-	return hq.sessions > 0 || pool != nil && pool.sessions > 0 && !hq.gaveUpWaiting && !hq.HasRetryFirst() && hq.Waiting(budget.Single) == 0
+	return hq.sessions > 0 || pool != nil && pool.sessions > 0 && !hq.wait.gaveUp && !hq.HasRetryFirst() && hq.Waiting(budget.Single) == 0
 }
 
 // sharedWaiter is a host queue that waits for the sessions at its address, and since when.
@@ -267,9 +266,9 @@ type sharedWaiter struct {
 func (sc *sharedConnections) wait(hq *hostQueue, priority budget.Priority, now time.Time) bool {
 	pool := sc.poolOf(hq)
 	switch {
-	case priority == budget.Single, hq.sessions > 0, hq.gaveUpWaiting, hq.HasRetryFirst():
+	case priority == budget.Single, hq.sessions > 0, hq.wait.gaveUp, hq.HasRetryFirst():
 		return false
-	case pool == nil, pool.sessions == 0, pool.requestCount > requestsPerSession*pool.sessions, hq.WaitingCount() > sc.queue.worthConnection():
+	case pool == nil, pool.sessions == 0, pool.requestCount > requestsPerSession*pool.sessions, hq.WaitingCount() > sc.in.worthConnection():
 		return false
 	}
 	sc.addWaiter(hq, priority, now)
@@ -279,33 +278,32 @@ func (sc *sharedConnections) wait(hq *hostQueue, priority budget.Priority, now t
 // addWaiter has a host queue wait for the sessions at its address.
 func (sc *sharedConnections) addWaiter(hq *hostQueue, priority budget.Priority, now time.Time) {
 	sc.request(hq, priority)
-	if hq.waitingSince.IsZero() {
-		hq.waitingSince = now
+	if hq.wait.begin(now) {
 		sc.waiters.Push(sharedWaiter{hq, now})
 	}
-	sc.queue.armTimer(sc.waiters.Peek().since.Add(sharedWait), now)
+	sc.in.armTimer(sc.waiters.Peek().since.Add(maxSharedWait), now)
 }
 
-// endWaits ends the wait of host queues at whose address no session was handed over for sharedWait: the sessions there
+// endWaits ends the wait of host queues at whose address no session was handed over for maxSharedWait: the sessions there
 // may be blocked.
 func (sc *sharedConnections) endWaits(now time.Time) {
 	for sc.waiters.Len() > 0 {
-		if at := sc.waiters.Peek().since.Add(sharedWait); now.Before(at) {
-			sc.queue.armTimer(at, now)
+		if at := sc.waiters.Peek().since.Add(maxSharedWait); now.Before(at) {
+			sc.in.armTimer(at, now)
 			return
 		}
 		j := sc.waiters.Pop()
 		hq := j.hostQueue
-		if !hq.waitingSince.Equal(j.since) {
+		if !hq.wait.since.Equal(j.since) {
 			continue
 		}
-		hq.waitingSince = time.Time{}
+		hq.wait.end()
 		switch pool := sc.poolOf(hq); {
 		case hq.sessions > 0 || !hq.needsSession(budget.LongJob):
-		case pool != nil && pool.sessions > 0 && now.Sub(pool.handedOverAt) < sharedWait:
+		case pool != nil && pool.sessions > 0 && now.Sub(pool.handedOverAt) < maxSharedWait:
 			sc.addWaiter(hq, budget.LongJob, now)
 		default:
-			hq.gaveUpWaiting = true
+			hq.wait.giveUp()
 			hq.scheduleNeeded()
 		}
 	}
@@ -350,65 +348,60 @@ func (sc *sharedConnections) detach(s *session) {
 // others requested nor for a free resolver: its session does the lookup.
 func (sc *sharedConnections) awaitLookup(hq *hostQueue, priority budget.Priority, now time.Time) bool {
 	switch {
-	case hq.lookingUp:
+	case hq.lookup.running:
 		return priority != budget.Single
-	case !sc.sharesByAddress(hq) || !hq.lookupExpired(now) || sc.queue.connectDisabled(now) || now.Before(sc.queue.hold.ConnectAllowedAt()):
+	case !sc.sharesByAddress(hq) || !hq.lookup.expired(now) || sc.in.connectDisabled(now) || now.Before(sc.in.hold.ConnectAllowedAt()):
 		return false
 	case priority == budget.Single && sc.resolvers == maxResolvers:
 		return false
 	}
-	if n, _ := sc.queue.budget.Room(&budget.Conn{}, priority, now); n == 0 {
+	if n, _ := sc.in.budget.Room(&budget.Conn{}, priority, now); n == 0 {
 		return false
 	}
 	return sc.queueLookup(hq)
 }
 
-// lookupExpired reports that the last lookup is too old.
-func (hq *hostQueue) lookupExpired(now time.Time) bool {
-	return now.Sub(hq.lookedUp) >= lookupLife
-}
-
 // queueLookup queues a lookup of a host queue's host. False if the prober stops.
 func (sc *sharedConnections) queueLookup(hq *hostQueue) bool {
 	if sc.resolvers < maxResolvers {
-		if !sc.queue.env.Start(sc.resolveHosts) {
+		if !sc.in.env.Start(sc.in.queue.resolveHosts) {
 			return false
 		}
 		sc.resolvers++
 	}
-	hq.lookingUp = true
+	hq.lookup.running = true
 	sc.lookupQueue.Push(hq)
 	return true
 }
 
 // resolveHosts looks hosts up until the lookup queue is empty.
-func (sc *sharedConnections) resolveHosts(soft, _ context.Context) {
-	q := sc.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
+func (q *Queue) resolveHosts(soft, _ context.Context) {
+	l := q.lock()
+	defer q.unlock()
+	sc := &l.shared
 	for sc.lookupQueue.Len() > 0 {
 		hq := sc.lookupQueue.Pop()
-		q.mu.Unlock()
+		q.unlock()
 		addrs, _ := q.env.Opener.Addresses(soft, hq.Name, q.Source)
-		q.mu.Lock()
+		q.lock()
 		now := time.Now()
-		hq.lookingUp, hq.lookedUp = false, now
-		if q.hostQueues[hq.Key] == hq {
+		hq.lookup.running, hq.lookup.at = false, now
+		if l.hostQueues[hq.Key] == hq {
 			sc.setHostAddr(hq, sc.preferredAddr(addrs))
 			hq.scheduleNeeded()
-			q.dispatch(now)
+			l.dispatch(now)
 		}
 	}
 	sc.resolvers--
 	if sc.resolvers == 0 {
-		q.dispatch(time.Now()) // idle sessions that expected requests may close now
+		l.dispatch(time.Now()) // idle sessions that expected requests may close now
 	}
 }
 
 // preferredAddr chooses the address at which a host is asked: one where a session has received replies, else the next in turn. The zero
 // Addr if there is none.
 func (sc *sharedConnections) preferredAddr(addrs []netip.Addr) netip.Addr {
-	health, now := &sc.queue.hostHealth, time.Now()
+	health, now := &sc.in.hostHealth, time.Now()
 	for _, a := range addrs {
 		if pool := sc.pools[a]; pool != nil && pool.healthy > 0 && !health.AddressFailed(a, now) {
 			return a

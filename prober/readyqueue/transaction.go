@@ -10,39 +10,39 @@ import (
 // fillTransaction fills the session's next transaction and reserves its budgets: single calls first, then decoys, then jobs. If
 // there is nothing to send, the denial says why; no denial means that there is no work. More transactions follow in the same
 // group: a receiver that takes one recipient or one domain a transaction would otherwise cost a round trip for each.
-func (s *session) fillTransaction(now time.Time) budget.Denial {
+func (s *session) fillTransaction(l *locked, now time.Time) budget.Denial {
 	s.group.Reset()
-	q, hq, addrLimit := s.queue, s.hostQueue, s.addressLimit
-	if now.Before(q.hold.SendAt) {
-		return budget.Denial{Denied: true, Until: q.hold.SendAt}
+	hq, addrLimit := s.hostQueue, s.addressLimit
+	if now.Before(l.hold.SendAt) {
+		return budget.Denial{Denied: true, Until: l.hold.SendAt}
 	}
-	if q.waiting.Queued[budget.ShortJob] > 0 {
-		q.budget.Pacing.RecordShortJob(now)
+	if l.waiting.Queued[budget.ShortJob] > 0 {
+		l.budget.Pacing.RecordShortJob(now)
 	}
 	if addrLimit != nil {
 		addrLimit.Lock() // other queues use it too: held until the room is reserved
 		defer addrLimit.Unlock()
 	}
-	rooms, denials := s.roomByPriority(now)
+	rooms, denials := s.roomByPriority(l, now)
 	for fill := rooms; ; {
-		n, longJobs := hq.Fill(&s.group, hostqueue.Fill{Rooms: fill, TargetsLeft: hq.TargetsLeft(s.used.Sent, q.budget.RefusalsLeft(&s.used)), Connection: s.so.Connection, OneDomain: q.Provider.OneDomain || s.oneDomain,
+		n, longJobs := hq.Fill(&s.group, hostqueue.Fill{Rooms: fill, TargetsLeft: hq.TargetsLeft(s.used.Sent, l.budget.RefusalsLeft(&s.used)), Connection: s.so.Connection, OneDomain: l.Provider.OneDomain || s.oneDomain,
 			First: s.used.Transactions == 0, ControlOnly: s.closing, Keyer: s.keyer, Now: now})
 		if n == 0 {
 			break
 		}
-		q.budget.Reserve(&s.used, n, longJobs)
+		l.budget.Reserve(&s.used, n, longJobs)
 		if addrLimit != nil {
 			addrLimit.Reserve(&s.addressUsed, n, longJobs)
 		}
-		q.env.Metrics.Transactions.Inc()
+		l.env.Metrics.Transactions.Inc()
 		if !s.progress || s.group.Control || hq.MaxRecipients > 0 || hq.OneAtATime || !s.conn.Extensions().Pipelining {
 			break // the connection has not answered yet, or the host has shown that it takes only so much
 		}
-		more := q.latency.PipelineLimit(budget.MaxTransaction) - len(s.group.Recipients)
+		more := l.latency.PipelineLimit(budget.MaxTransaction) - len(s.group.Recipients)
 		if more <= 0 {
 			break
 		}
-		fill, _ = s.roomByPriority(now)
+		fill, _ = s.roomByPriority(l, now)
 		for priority := range fill {
 			fill[priority] = min(fill[priority], more)
 		}
@@ -55,7 +55,7 @@ func (s *session) fillTransaction(now time.Time) budget.Denial {
 	switch waiting := hq.WaitingCount(); {
 	case rooms[budget.Single] == 0 && (waiting > 0 || hq.NeedsControl(s.so.Connection)):
 		d = denials[budget.Single]
-	case waiting > 0 && hq.TargetsLeft(s.used.Sent, q.budget.RefusalsLeft(&s.used)) == 0: // the connection is used up
+	case waiting > 0 && hq.TargetsLeft(s.used.Sent, l.budget.RefusalsLeft(&s.used)) == 0: // the connection is used up
 	case rooms[budget.ShortJob] == 0 && waiting > hq.Queued(budget.Single):
 		d = denials[budget.ShortJob]
 	case rooms[budget.LongJob] == 0 && waiting > hq.Queued(budget.Single)+hq.Queued(budget.ShortJob):
@@ -71,32 +71,32 @@ func (s *session) fillTransaction(now time.Time) budget.Denial {
 }
 
 // roomByPriority is room for each priority, and why there is none. The address limit's mutex is held too.
-func (s *session) roomByPriority(now time.Time) (rooms [budget.NumPriorities]int, denials [budget.NumPriorities]budget.Denial) {
-	rooms[budget.Single], denials[budget.Single] = s.room(budget.Single, now)
-	rooms[budget.LongJob], denials[budget.LongJob] = s.room(budget.LongJob, now)
+func (s *session) roomByPriority(l *locked, now time.Time) (rooms [budget.NumPriorities]int, denials [budget.NumPriorities]budget.Denial) {
+	rooms[budget.Single], denials[budget.Single] = s.room(l, budget.Single, now)
+	rooms[budget.LongJob], denials[budget.LongJob] = s.room(l, budget.LongJob, now)
 	rooms[budget.ShortJob], denials[budget.ShortJob] = rooms[budget.LongJob], denials[budget.LongJob]
-	if s.jobPrioritiesDiffer(now) {
-		rooms[budget.ShortJob], denials[budget.ShortJob] = s.room(budget.ShortJob, now)
+	if s.jobPrioritiesDiffer(l, now) {
+		rooms[budget.ShortJob], denials[budget.ShortJob] = s.room(l, budget.ShortJob, now)
 	}
 	return rooms, denials
 }
 
 // jobPrioritiesDiffer reports that short jobs may have more than long ones, on the route or at its address limit, which learns of short jobs
 // here.
-func (s *session) jobPrioritiesDiffer(now time.Time) bool {
-	q, addrLimit := s.queue, s.addressLimit
+func (s *session) jobPrioritiesDiffer(l *locked, now time.Time) bool {
+	addrLimit := s.addressLimit
 	if addrLimit == nil {
-		return q.budget.JobPrioritiesDiffer(now)
+		return l.budget.JobPrioritiesDiffer(now)
 	}
-	if q.waiting.Queued[budget.ShortJob] > 0 {
-		addrLimit.RecordDemand(budget.ShortJob, q.budget.Pacing.Until(), now)
+	if l.waiting.Queued[budget.ShortJob] > 0 {
+		addrLimit.RecordDemand(budget.ShortJob, l.budget.Pacing.Until(), now)
 	}
-	return q.budget.JobPrioritiesDiffer(now) || addrLimit.JobPrioritiesDiffer(now)
+	return l.budget.JobPrioritiesDiffer(now) || addrLimit.JobPrioritiesDiffer(now)
 }
 
 // room is how many recipients may be sent now, by both budgets, the server's own limits and what was learnt of it.
-func (s *session) room(priority budget.Priority, now time.Time) (int, budget.Denial) {
-	n, d := s.queue.budget.Room(&s.used, priority, now)
+func (s *session) room(l *locked, priority budget.Priority, now time.Time) (int, budget.Denial) {
+	n, d := l.budget.Room(&s.used, priority, now)
 	if addrLimit := s.addressLimit; addrLimit != nil && n > 0 {
 		m, dd := addrLimit.Room(&s.addressUsed, priority, now)
 		n = min(n, m)
@@ -108,8 +108,8 @@ func (s *session) room(priority budget.Priority, now time.Time) (int, budget.Den
 	if g := s.hostQueue.MaxRecipients; g > 0 {
 		n = min(n, g)
 	}
-	if s.queue.budget.Limits.Connections == 0 {
-		n = min(n, s.queue.latency.TransactionLimit(budget.MaxTransaction))
+	if l.budget.Limits.Connections == 0 {
+		n = min(n, l.latency.TransactionLimit(budget.MaxTransaction))
 	}
 	if s.maxRcpt > 0 {
 		n = min(n, s.maxRcpt)

@@ -17,16 +17,16 @@ type cause struct {
 
 // View is the queue as people see it.
 func (q *Queue) View(now time.Time) wire.ReadyQueue {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	p := &q.budget
+	l := q.lock()
+	defer q.unlock()
+	p := &l.budget
 	perMinute, refusals := p.Usage(now)
-	state, until := p.State(&q.hold, q.probes > 0, now)
+	state, until := p.State(&l.hold, l.probes > 0, now)
 	var c cause
 	if state == "quarantined" || state == "paused" || state == "slowed" {
-		c = q.lastAction
+		c = l.lastAction
 	}
-	return wire.ReadyQueue{Route: q.Key.Route, Egress: q.Key.Source, Provider: q.Provider.Name, Queued: q.probes,
+	return wire.ReadyQueue{Route: q.Key.Route, Egress: q.Key.Source, Provider: q.Provider.Name, Queued: l.probes,
 		State: state, Until: until, Since: c.at, Host: c.host, Rule: c.rule, Reply: c.reply,
 		Connections: wire.Usage{Used: p.Open(), Limit: p.Limits.Connections},
 		PerMinute:   wire.Usage(perMinute), Refusals: wire.Usage(refusals)}
@@ -34,18 +34,18 @@ func (q *Queue) View(now time.Time) wire.ReadyQueue {
 
 // AddToStatus adds the queue to its source's status, and returns how much of its hourly budget of refusals is used or reserved.
 func (q *Queue) AddToStatus(s *wire.IdentityStatus, now time.Time) (refusals int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	_, usage := q.budget.Usage(now)
+	l := q.lock()
+	defer q.unlock()
+	_, usage := l.budget.Usage(now)
 	s.ReadyQueues++
-	if now.Before(q.budget.QuarantinedUntil) {
+	if now.Before(l.budget.QuarantinedUntil) {
 		s.Quarantined++
-		if q.Provider.Kind == engine.KindWide && !q.mayBeTrial(now) {
+		if q.Provider.Kind == engine.KindWide && !l.mayBeTrial(now) {
 			s.QuarantinedAt = append(s.QuarantinedAt, q.Provider.ID)
 		}
 		return usage.Used
 	}
-	if _, d := q.budget.Room(&budget.Conn{}, budget.ShortJob, now); d.Denied && !d.Lease {
+	if _, d := l.budget.Room(&budget.Conn{}, budget.ShortJob, now); d.Denied && !d.Lease {
 		s.Exhausted++
 	}
 	return usage.Used

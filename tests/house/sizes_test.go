@@ -19,18 +19,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The limits of a package, without its tests and generated files. TestHouse prints the size of each.
+// The limits of a package, without its tests and generated files. TestHouse prints the size of each. Sizes are in bytes: a limit of lines
+// would be kept by long ones.
 const (
-	maxLines   = 2500 // of a package
-	maxMethods = 25   // of a type
+	maxBytes   = 95_000 // of a package
+	maxMethods = 25     // of a type
 
 	maxInvariants = 7 // numbered in doc.go
 )
 
-// ownLimits are the lines of packages, and the methods of types, that have limits of their own. The types are what others see of a
-// coordinator, a node, and the queue that one lock guards.
-var ownLimits = map[string]int{"store": 4600, "engine": 4500, "api": 4700, "bench": 3600,
-	"coordinator.Coordinator": 45, "prober.Prober": 45, "prober/readyqueue.Queue": 45}
+// ownLimits are the bytes of packages, and the methods of types, that have limits of their own. The types are what others see of a
+// coordinator and of a node.
+var ownLimits = map[string]int{"store": 158_000, "engine": 150_000, "api": 154_000, "bench": 118_000,
+	"coordinator.Coordinator": 45, "prober.Prober": 45}
 
 // antiqueWords are words that plain English does without.
 var antiqueWords = regexp.MustCompile(`(?i)\b(for the sake of|takes leave|lest|as it pleases|nobody|whoever|beside)\b`)
@@ -38,13 +39,13 @@ var antiqueWords = regexp.MustCompile(`(?i)\b(for the sake of|takes leave|lest|a
 // numberedLine is an invariant of doc.go.
 var numberedLine = regexp.MustCompile(`(?m)^//\s+\d+\. `)
 
-// overLimit lists what exceeds its limit: lines and invariants of packages, methods of types, and antique words of packages, whose limit
+// overLimit lists what exceeds its limit: bytes and invariants of packages, methods of types, and antique words of packages, whose limit
 // is 0. A figure must not rise; if it falls, its row must be lowered.
 var overLimit = map[string]int{}
 
 // packageSize is the size of a package.
 type packageSize struct {
-	lines, words, invariants int
+	bytes, words, invariants int
 	methods                  map[string]int // of a type
 	imports                  map[string]bool
 }
@@ -79,12 +80,12 @@ func TestHouse(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		h := all[name]
-		t.Logf("%-22s %6d lines, %3d antique words, imports %s", name, h.lines, h.words, strings.Join(slices.Sorted(maps.Keys(h.imports)), " "))
+		t.Logf("%-22s %6d bytes, %3d antique words, imports %s", name, h.bytes, h.words, strings.Join(slices.Sorted(maps.Keys(h.imports)), " "))
 		limit, ok := ownLimits[name]
 		if !ok {
-			limit = maxLines
+			limit = maxBytes
 		}
-		check(name+": lines", h.lines, limit)
+		check(name+": bytes", h.bytes, limit)
 		check(name+": antique words", h.words, 0)
 		check(name+": invariants", h.invariants, maxInvariants)
 		for _, of := range slices.Sorted(maps.Keys(h.methods)) {
@@ -100,7 +101,7 @@ func TestHouse(t *testing.T) {
 	}
 	for _, what := range slices.Sorted(maps.Keys(found)) {
 		if found[what] > overLimit[what] {
-			t.Errorf("%s: %d, at most %d: divide it, or write it in fewer or plainer words", what, found[what], overLimit[what])
+			t.Errorf("%s: %d, at most %d: divide it, or write it in plainer words", what, found[what], overLimit[what])
 		}
 	}
 	for _, what := range slices.Sorted(maps.Keys(overLimit)) {
@@ -116,7 +117,7 @@ func (h *packageSize) add(file string, text []byte) error {
 	if err != nil {
 		return fmt.Errorf("house: %w", err)
 	}
-	h.lines += bytes.Count(text, []byte("\n"))
+	h.bytes += len(text)
 	h.words += len(antiqueWords.FindAll(text, -1))
 	if filepath.Base(file) == "doc.go" {
 		h.invariants = len(numberedLine.FindAll(text, -1))

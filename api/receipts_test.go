@@ -11,6 +11,7 @@ import (
 
 	"probity/api/receipts"
 	"probity/internal/receipt"
+	"probity/store"
 )
 
 // verifiedReceipt is a receipt that the published keys confirm.
@@ -73,6 +74,24 @@ func TestReceiptsAreVerifiedOffline(t *testing.T) {
 	require.Equal(t, 404, of(map[string]any{"job_id": "x"}, "1").status)
 	require.Equal(t, 422, w.post("/v1/receipts", w.key, `{"job_id":"x"}`).status)
 	require.Equal(t, 422, w.post("/v1/verify/single", w.testKey, `{"email":"valid@example.com","receipt":true}`).status)
+
+	for _, email := range []string{"Nobody@shop.test", "ann@shop.test", "no address"} { // later, from the history
+		answer := w.single(`{"email":"` + email + `","receipt":true}`)
+		later := w.post("/v1/receipts", w.key, `{"request_id":"`+answer.header.Get("X-Request-Id")+`"}`)
+		require.Equal(t, 200, later.status, "%s", later.body)
+		require.Equal(t, verifiedReceipt(t, w, answer.body).Statement, verifiedReceipt(t, w, later.body).Statement)
+	}
+	id := w.single(`{"email":"ann@shop.test"}`).header.Get("X-Request-Id")
+	_, stranger := w.addCustomer("stranger@probity.test", 1)
+	require.Equal(t, 404, w.post("/v1/receipts", stranger, `{"request_id":"`+id+`"}`).status)
+	require.Equal(t, 404, w.post("/v1/receipts", w.key, `{"request_id":"none"}`).status)
+	require.Equal(t, 422, w.post("/v1/receipts", w.key, `{"request_id":"`+id+`","row":1}`).status)
+	simulated := w.post("/v1/verify/single", w.testKey, `{"email":"valid@example.com"}`).header.Get("X-Request-Id")
+	require.Equal(t, 422, w.post("/v1/receipts", w.key, `{"request_id":"`+simulated+`"}`).status)
+	onlyJobs, onlyVerify := w.newKey(w.user.ID, store.NewKey{Scopes: store.ScopeJobs}), w.newKey(w.user.ID, store.NewKey{Scopes: store.ScopeVerify})
+	require.Equal(t, 403, w.post("/v1/receipts", onlyJobs, `{"request_id":"`+id+`"}`).status)
+	require.Equal(t, 403, w.post("/v1/receipts", onlyVerify, `{"row":1,"job_id":"`+detailed["job_id"].(string)+`"}`).status)
+	require.Equal(t, 200, w.post("/v1/receipts", onlyVerify, `{"request_id":"`+id+`"}`).status)
 
 	before := publishedKeys(t, w)
 	_, err := receipts.NewKey(w.store, "admin", time.Now())

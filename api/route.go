@@ -70,7 +70,7 @@ func (s *Server) routes() []*route {
 		s.newRoute("GET /v1/callback-secret", getSigning, keyOrSession, store.ScopeAccount),
 		s.newRoute("POST /v1/callback-secret", newSigningSecret, keyOrSession, store.ScopeAccount),
 		s.newRoute("DELETE /v1/callback-secret", dropSigningSecrets, keyOrSession, store.ScopeAccount),
-		s.newRoute("POST /v1/receipts", createReceipt, keyOrSession, store.ScopeJobs),
+		s.newRoute("POST /v1/receipts", createReceipt, keyOrSession, store.ScopeVerify|store.ScopeJobs),
 		s.newRoute("GET /v1/receipt-keys", getReceiptKeys, anyone),
 		s.newRoute("GET /v1/reasons", getReasons, anyone),
 		s.newRoute("GET /v1/callback-origins", getOrigins, anyone),

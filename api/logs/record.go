@@ -30,6 +30,9 @@ func Record(h *history.History, c *httpd.Call, o httpd.Outcome, at time.Time, by
 func verificationOf(r *history.Request, by store.Identity, a *results.Single, proof bool) history.Verification {
 	v := history.Verification{At: r.At, Request: r.ID, Email: a.Email, Key: by.Key, Credits: a.Credits, Test: by.Test, Verdict: a.Verdict,
 		Proof: proof, Node: a.Node}
+	if proof && a.Table != nil {
+		v.Table = a.Table.Hash()
+	}
 	v.Verdict.Score = engine.Score(&a.Verdict, r.At)
 	return v
 }

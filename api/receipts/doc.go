@@ -2,6 +2,6 @@
 //
 // Invariants:
 //
-//  1. A receipt is made only of a result with details, as the API shows it.
+//  1. A receipt is made only of a result with details, as the API shows it or showed it.
 //  2. The newest key signs; all keys are shown.
 package receipts

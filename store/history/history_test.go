@@ -35,7 +35,7 @@ func open(t testing.TB, disk vfs.FS) *History {
 func single(h *History, account string, n int, email string, at time.Time) {
 	id := fmt.Sprintf("r%d", n)
 	h.Add(account, &Request{At: at, ID: id, Method: "POST", Route: "/v1/verify/single", Status: 200, Took: 7 * time.Millisecond, Key: "k1"},
-		Verification{At: at, Request: id, Email: email, Key: "k1", Credits: 1, Proof: true, Node: "p1", Verdict: verdict()})
+		Verification{At: at, Request: id, Email: email, Key: "k1", Credits: 1, Proof: true, Node: "p1", Table: [8]byte{7}, Verdict: verdict()})
 }
 
 func verdict() engine.Verdict {
@@ -67,7 +67,7 @@ func TestRowsAreReadBackNewestFirstAndByPage(t *testing.T) {
 	rows, next, err := h.Verifications("a", Query{Limit: 1}, all)
 	require.NoError(t, err)
 	want := Verification{At: noon.Add((n - 1) * time.Second), Request: fmt.Sprintf("r%d", n-1), Email: fmt.Sprintf("u%d@example.com", n-1), Key: "k1",
-		Credits: 1, Proof: true, Node: "p1", Verdict: verdict()}
+		Credits: 1, Proof: true, Node: "p1", Table: [8]byte{7}, Verdict: verdict()}
 	require.Equal(t, []Verification{want}, rows)
 	require.EqualValues(t, n, next)
 

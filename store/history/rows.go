@@ -30,9 +30,11 @@ type Verification struct {
 	Credits int64
 	Test    bool // the verdict was simulated
 	Verdict engine.Verdict
-	// Proof says that the verdict has its rule and details: those of a single call. Node is the node that asked.
+	// Proof says that the verdict has its rule and details: those of a single call. Node is the node that asked, Table the hash of the
+	// provider table that decided.
 	Proof bool
 	Node  string
+	Table [tableSize]byte
 }
 
 // ErrMalformed is returned for bytes that are no row.
@@ -44,6 +46,9 @@ const (
 	hasProof
 	allFlags = isTest | hasProof
 )
+
+// tableSize is the size of the hash of a provider table.
+const tableSize = 8
 
 // atSize is the size of the time that begins each row, in milliseconds since 1970.
 const atSize = 8
@@ -84,7 +89,8 @@ func appendVerification(dst []byte, v *Verification) []byte {
 	if !v.Proof {
 		return dst
 	}
-	return detail.Append(detail.AppendString(detail.AppendString(dst, v.Node), v.Verdict.Rule), &v.Verdict)
+	dst = detail.AppendString(append(dst, v.Table[:]...), v.Node)
+	return detail.Append(detail.AppendString(dst, v.Verdict.Rule), &v.Verdict)
 }
 
 func readVerification(src []byte) (v Verification, err error) {
@@ -103,6 +109,7 @@ func readVerification(src []byte) (v Verification, err error) {
 		return v, ErrMalformed
 	}
 	if v.Proof {
+		binary.BigEndian.PutUint64(v.Table[:], r.Uint64())
 		v.Node, v.Verdict.Rule = r.String(), r.String()
 		err = detail.Read(r.Src, &v.Verdict)
 		r.Src = nil

@@ -89,7 +89,8 @@ func (c *coverage) pages() {
 		"/v1/callback-origins", "/v1/receipt-keys"} {
 		c.expect(200, c.w.get(path, ""))
 	}
-	for _, path := range []string{"/v1/credits", "/v1/verifications", "/v1/requests", "/v1/usage"} {
+	for _, path := range []string{"/v1/credits", "/v1/verifications", "/v1/requests", "/v1/callbacks",
+		"/v1/usage"} {
 		c.expect(200, c.w.get(path, c.key))
 	}
 	c.expect(201, c.post("/v1/callback-secret", c.key))
@@ -222,7 +223,13 @@ func (c *coverage) jobs() {
 	c.job = "/v1/verify/bulk/" + finished["job_id"].(string)
 	c.expect(409, c.post(c.job+"/cancel", c.key))
 	c.expect(202, c.post(c.job+"/callback", c.key))
+	replay := "/v1/callbacks/" + finished["job_id"].(string) + "/replay"
+	c.expect(202, c.post(replay, c.key))
 	c.expect(200, w.get(c.job+"/callback", c.key))
+	expired := w.uploadAndWait(c.key, part{"callback_url", "", "http://127.0.0.1:1/done"}, part{"file", "l.csv", "email\na@shop.test\n"})
+	_, err := w.store.UpdateJob(expired["job_id"].(string), func(j *store.Job) error { j.State = store.JobExpired; return nil })
+	require.NoError(w.t, err)
+	c.expect(409, c.post("/v1/callbacks/"+expired["job_id"].(string)+"/replay", c.key))
 	c.results(c.job + "/results")
 	c.recheck(few)
 	c.receipts()
@@ -328,6 +335,7 @@ func (c *coverage) public() {
 func (c *coverage) keyed(job string) (list []request) {
 	for _, what := range []string{"POST /v1/verify/single", "POST /v1/verify/batch", "POST /v1/verify/bulk", "GET /v1/verify/bulk", "GET /v1/domains/shop.test",
 		"GET /v1/credits", "GET /v1/verifications", "GET /v1/requests", "GET /v1/usage", "POST /v1/receipts",
+		"GET /v1/callbacks", "POST /v1/callbacks/" + job[strings.LastIndex(job, "/")+1:] + "/replay",
 		"GET /v1/callback-secret", "POST /v1/callback-secret", "DELETE /v1/callback-secret", "GET " + job, "DELETE " + job,
 		"POST " + job + "/start", "POST " + job + "/recheck", "POST " + job + "/pause", "POST " + job + "/resume",
 		"POST " + job + "/cancel", "GET " + job + "/plan", "GET " + job + "/why",

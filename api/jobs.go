@@ -158,69 +158,6 @@ func deleteJob(c *call) error {
 	return nil
 }
 
-// attempt is one entry of a callback's log.
-type attempt struct {
-	Number   int         `json:"number"`
-	At       record.Time `json:"at"`
-	Duration int64       `json:"duration_ms"`
-	Status   *int        `json:"status"`
-	Error    *string     `json:"error"`
-	Bytes    int64       `json:"bytes"`
-	Link     bool        `json:"link"`
-	Cut      bool        `json:"cut"`
-}
-
-// getCallback serves the log of a job's callback.
-func getCallback(c *call) error {
-	j, err := job(c)
-	if err != nil {
-		return err
-	}
-	callback, err := c.srv.deps.Store.Callback(j.ID)
-	if errors.Is(err, store.ErrNoCallback) && j.CallbackURL != "" {
-		callback, err = store.Callback{State: store.CallbackPending}, nil // not due before the job has finished
-	}
-	if err != nil {
-		return err
-	}
-	return sendCallback(c, httpd.StatusOK, j.ID, callback)
-}
-
-func sendCallback(c *call, status int, job string, callback store.Callback) error {
-	log, err := c.srv.deps.Store.CallbackLog(job)
-	if err != nil && !errors.Is(err, store.ErrNoCallback) {
-		return err
-	}
-	attempts := make([]attempt, 0, len(log))
-	for _, a := range log {
-		line := attempt{Number: a.Number, At: record.Time(a.At), Duration: a.Duration.Milliseconds(), Error: record.TextOrNil(a.Error), Bytes: a.Bytes, Link: a.Link, Cut: a.Truncated}
-		if a.Status != 0 {
-			line.Status = &a.Status
-		}
-		attempts = append(attempts, line)
-	}
-	return c.SendJSON(status, map[string]any{"status": callback.State, "next_attempt_at": record.TimeOrNil(callback.Next), "attempts": attempts})
-}
-
-// resendCallback makes a job's callback due again.
-func resendCallback(c *call) error {
-	j, err := job(c)
-	if err != nil {
-		return err
-	}
-	if j.CallbackURL == "" || c.srv.deps.Callbacks == nil {
-		return store.ErrNoCallback
-	}
-	if !j.State.Finished() || j.State == store.JobExpired {
-		return httpd.Refuse(httpd.Conflict, "The job is %s: only a finished job whose results are there has a callback to send.", j.State)
-	}
-	callback, err := c.srv.deps.Callbacks.Resend(j.ID)
-	if err != nil {
-		return err
-	}
-	return sendCallback(c, httpd.StatusAccepted, j.ID, callback)
-}
-
 // cursorSize is the length of a cursor: the time of a job in eight bytes, and its id.
 const cursorSize = 8 + 32
 

@@ -2,7 +2,11 @@ package api
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,4 +128,50 @@ func TestHistoryForgetsErasedAddresses(t *testing.T) {
 	w.post("/v1/verify/batch", key, `{"emails":["gone@shop.test","stays@shop.test"]}`)
 	require.Equal(t, 200, w.post("/v1/admin/erase", w.adminKey, `{"address":"gone@shop.test"}`).status)
 	require.Equal(t, []any{"stays@shop.test"}, column(w.rowsOf(key, "/v1/verifications", "verifications"), "email"))
+}
+
+// TestFailedCallbacksAreFoundAndReplayed: the list has the callbacks of all jobs; the failing one is found by its filter, with the receiver's
+// answer, and is delivered after a replay.
+func TestFailedCallbacksAreFoundAndReplayed(t *testing.T) {
+	w := newTestServer(t, nil)
+	var broken atomic.Bool
+	broken.Store(true)
+	receiver := httptest.NewServer(http.HandlerFunc(func(res http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if broken.Load() && r.URL.Path == "/broken" {
+			res.WriteHeader(500)
+			_, _ = res.Write([]byte("no table for ann@shop.test"))
+		}
+	}))
+	defer receiver.Close()
+	list := part{"file", "l.csv", "email\nann@shop.test\n"}
+	bad := w.uploadAndWait(w.key, part{"name", "", "spring"}, part{"callback_url", "", receiver.URL + "/broken"}, list)["job_id"].(string)
+	good := w.uploadAndWait(w.key, part{"callback_url", "", receiver.URL + "/works"}, list)["job_id"].(string)
+	w.uploadAndWait(w.key, list)
+	rows := func(query string) []map[string]any { return w.rowsOf(w.key, "/v1/callbacks?"+query, "callbacks") }
+	require.Eventually(t, func() bool { return len(rows("failing=true")) == 1 && len(rows("status=delivered")) == 1 }, time.Minute, 20*time.Millisecond)
+	require.Equal(t, []any{good, bad}, column(rows(""), "callback_id"))
+	failing := rows("failing=true")[0]
+	require.Equal(t, []any{bad, "spring", receiver.URL + "/broken", "pending"},
+		[]any{failing["job_id"], failing["job_name"], failing["callback_url"], failing["status"]})
+	require.NotNil(t, failing["next_attempt_at"])
+	last := failing["last_attempt"].(map[string]any)
+	require.Equal(t, []any{500.0, "answered 500", "no table for <address>"}, []any{last["status"], last["error"], last["answer"]})
+
+	page := w.get("/v1/callbacks?limit=1", w.key).json(t)
+	require.Equal(t, []any{bad}, column(rows("limit=1&cursor="+page["next_cursor"].(string)), "callback_id"))
+	_, other := w.addCustomer("other@probity.test", 10)
+	require.Empty(t, w.rowsOf(other, "/v1/callbacks", "callbacks"))
+	replay := request{method: "POST", path: "/v1/callbacks/" + bad + "/replay", key: other}
+	require.Equal(t, 404, w.do(replay).status)
+	require.Equal(t, 422, w.get("/v1/callbacks?status=lost", w.key).status)
+	require.Equal(t, 422, w.get("/v1/callbacks?cursor=!", w.key).status)
+
+	broken.Store(false)
+	replay.key = w.key
+	require.Equal(t, 202, w.do(replay).status)
+	require.Eventually(t, func() bool { return len(rows("status=delivered")) == 2 }, time.Minute, 20*time.Millisecond)
+	require.Empty(t, rows("failing=true"))
+	require.Equal(t, 204, w.do(request{method: "DELETE", path: "/v1/verify/bulk/" + good, key: w.key}).status)
+	require.Equal(t, []any{bad}, column(rows(""), "callback_id"), "a deleted job leaves the list")
 }

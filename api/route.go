@@ -66,6 +66,8 @@ func (s *Server) routes() []*route {
 		s.newRoute("GET /v1/credits", getCredits, keyOrSession, store.ScopeVerify|store.ScopeJobs|store.ScopeAccount),
 		s.newRoute("GET /v1/verifications", listVerifications, keyOrSession, store.ScopeAccount),
 		s.newRoute("GET /v1/requests", listRequests, keyOrSession, store.ScopeAccount),
+		s.newRoute("GET /v1/callbacks", listCallbacks, keyOrSession, store.ScopeJobs|store.ScopeAccount),
+		s.newRoute("POST /v1/callbacks/{callback_id}/replay", replayCallback, keyOrSession, store.ScopeJobs),
 		s.newRoute("GET /v1/usage", getUsage, keyOrSession, store.ScopeAccount),
 		s.newRoute("GET /v1/callback-secret", getSigning, keyOrSession, store.ScopeAccount),
 		s.newRoute("POST /v1/callback-secret", newSigningSecret, keyOrSession, store.ScopeAccount),

@@ -24,6 +24,7 @@ const (
 type Callback struct {
 	Job      string        `json:"job"`
 	Account  string        `json:"account"`
+	Made     time.Time     `json:"made"` // when it was scheduled first
 	State    CallbackState `json:"state"`
 	Attempts int           `json:"attempts"` // made so far, in all rounds
 	Tries    int           `json:"tries"`    // in this round: a manual re-send starts a new one
@@ -40,7 +41,8 @@ type Attempt struct {
 	Error     string        `json:"error,omitempty"`
 	Bytes     int64         `json:"bytes,omitempty"` // of the body that were sent
 	Link      bool          `json:"link,omitempty"`
-	Truncated bool          `json:"cut,omitempty"` // the connection was lost before the whole body was sent
+	Truncated bool          `json:"cut,omitempty"`    // the connection was lost before the whole body was sent
+	Answer    string        `json:"answer,omitempty"` // the beginning of the receiver's answer, without addresses
 }
 
 // Outcome is what an attempt means for the schedule.
@@ -70,7 +72,7 @@ func ScheduleCallback(account, job string, now time.Time) Part {
 		if _, err := readCallback(b, job); !errors.Is(err, ErrNoCallback) {
 			return err
 		}
-		return Callback{Job: job, Account: account, State: CallbackPending, Next: now.UTC()}.write(b)
+		return Callback{Job: job, Account: account, Made: now.UTC(), State: CallbackPending, Next: now.UTC()}.write(b)
 	}
 }
 
@@ -82,13 +84,17 @@ func readCallback(r pebble.Reader, job string) (Callback, error) {
 	return c, err
 }
 
-// write stores the callback and, if it is pending, its key in the order of due times.
+// write stores the callback, its key among those of the account and, if it is pending, its key in the order of due times.
 func (c Callback) write(b *pebble.Batch) error {
-	err := setJSON(b, key(tableCallback, c.Job), c)
+	err := errors.Join(setJSON(b, key(tableCallback, c.Job), c), b.Set(c.listKey(), nil, nil))
 	if c.State == CallbackPending {
 		err = errors.Join(err, b.Set(dueKey(c), nil, nil))
 	}
 	return err
+}
+
+func (c Callback) listKey() []byte {
+	return append(numberedKey(TableCallbacks, c.Account, ^uint64(c.Made.UnixNano())), c.Job...)
 }
 
 func dueKey(c Callback) []byte {
@@ -212,6 +218,6 @@ func DropCallback(job string) Part {
 			return err
 		}
 		logPrefix := keyPrefix(tableAttempt, job)
-		return errors.Join(b.Delete(dueKey(c), nil), b.Delete(key(tableCallback, job), nil), b.DeleteRange(logPrefix, prefixEnd(logPrefix), nil))
+		return errors.Join(b.Delete(dueKey(c), nil), b.Delete(c.listKey(), nil), b.Delete(key(tableCallback, job), nil), b.DeleteRange(logPrefix, prefixEnd(logPrefix), nil))
 	}
 }

@@ -39,6 +39,7 @@ const (
 	tableSuppression    = 'p' // kind, 0, hash of the name       Suppression as JSON   suppress.go
 	tableCallback       = 'v' // job id                          Callback as JSON      callbacks.go
 	tableCallbackDue    = 'y' // time uint64, job id             empty                 callbacks.go
+	TableCallbacks      = 'c' // account, 0, ^time, job id        empty: newest first   callbacks.go
 	tableAttempt        = 'q' // job id, 0, number uint64        Attempt as JSON       callbacks.go
 	TableFeedback       = 'F' // kind, then as in                records of store/feedback
 )

@@ -33,6 +33,7 @@ var (
 type result struct {
 	status int
 	bytes  int64 // sent bytes of the body
+	answer string
 	err    error
 }
 
@@ -90,6 +91,7 @@ func (s *Sender) deliver(ctx context.Context, d *delivery) error {
 	a := store.Attempt{
 		Number: d.Attempts + 1, At: began, Duration: now.Sub(began),
 		Status: r.status, Error: r.words(), Bytes: r.bytes, Link: !inline, Truncated: errors.Is(r.err, errCut),
+		Answer: r.answer,
 	}
 	cuts := 0
 	if inline && a.Truncated {

@@ -22,6 +22,9 @@ import (
 	"probity/store"
 )
 
+// BulkFinished is the event of a job that has ended.
+const BulkFinished = "bulk.finished"
+
 // The values of store.Job.CallbackContent. The empty value is full.
 const (
 	ContentFull = "full" // always with the results
@@ -96,7 +99,7 @@ func (s *Sender) newEvent(ctx context.Context, d *delivery, inline bool) (*event
 		ID    string          `json:"job_id"`
 		Job   json.RawMessage `json:"job"`
 		Link  *string         `json:"results_url"`
-	}{"bulk.finished", d.Job, record, link}); err != nil {
+	}{BulkFinished, d.Job, record, link}); err != nil {
 		return nil, err
 	}
 	e.head = bytes.TrimSuffix(head.Bytes(), []byte("}\n"))

@@ -13,18 +13,21 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"probity/engine/redact"
 )
 
 const (
 	answerTimeout = 15 * time.Second // from the last byte of the body to the headers of the answer
 	stallTimeout  = 60 * time.Second // for a piece of the body
 	lateReplyWait = time.Second      // after the body could not be sent: a refusal may still arrive
-	drainTimeout  = 5 * time.Second  // for the body of an answer, which is ignored
+	drainTimeout  = 5 * time.Second  // for the body of an answer
 
 	sendBuffer = 32 << 10 // bytes of a request that are written at once
 	sendPiece  = 16 << 10 // bytes that must be taken within stallTimeout
 	maxAnswer  = 64 << 10 // bytes read of an answer
 	maxInterim = 5        // 1xx answers before the final one
+	maxShown   = 1000     // bytes of the body of an answer of which the beginning is shown
 )
 
 // timedConn writes in pieces, each with a deadline, until stopWriting.
@@ -88,7 +91,7 @@ func (e *event) post(ctx context.Context, conn *receiverConn, t *target) result 
 	}
 	conn.SetReadDeadline(time.Now().Add(wait))
 	a := <-answered
-	r := result{status: a.status, bytes: sent}
+	r := result{status: a.status, bytes: sent, answer: a.shown}
 	switch {
 	case e.failure != nil:
 		r.status, r.err = 0, errInternal // an answer to half a body does not count
@@ -166,8 +169,9 @@ func (c *counter) count(n int, err error) (int, error) {
 // rawReply is the receiver's answer, or why there is none.
 type rawReply struct {
 	status    int
-	err       error // when there is no status
-	malformed bool  // the answer is not HTTP
+	err       error  // when there is no status
+	malformed bool   // the answer is not HTTP
+	shown     string // the beginning of its body, without addresses
 }
 
 // readReply reads the head of the answer, calls stopWriting, and drains the answer's body within limits: closing with unread
@@ -186,8 +190,9 @@ func readReply(conn net.Conn, stopWriting func()) rawReply {
 		}
 		stopWriting()
 		conn.SetReadDeadline(time.Now().Add(drainTimeout))
-		_, _ = io.Copy(io.Discard, resp.Body) // what is left unread makes the close a reset, no more
-		return rawReply{status: resp.StatusCode}
+		begin, _ := io.ReadAll(io.LimitReader(resp.Body, maxShown)) // a body that breaks off is shown as far as it came
+		_, _ = io.Copy(io.Discard, resp.Body)                       // what is left unread makes the close a reset, no more
+		return rawReply{status: resp.StatusCode, shown: redact.Text(string(begin), "")}
 	}
 	return rawReply{malformed: true}
 }

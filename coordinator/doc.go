@@ -9,7 +9,7 @@
 //
 //	upload-…       the list in frames of whole rows, and which rows are duplicates of an earlier one; it never changes
 //	rows           the log of the rows of a running job, the only record of its progress
-//	chunks         scratch: rows to be sent, in chunks of up to 61,440; made again at each start
+//	chunks         scratch: rows to be sent, in chunks of up to 131,072; made again at each start
 //	answers-…      the answers of a finished job in the order of its rows; it never changes
 //	result-…       the finished file; it never changes
 //	callback       rows as they are sent to the callback's receiver; deleted when no attempt is due any more

@@ -17,10 +17,10 @@ import (
 type Builder struct {
 	Pool        *pipeline.Pool[Block]
 	routes      []*Route
-	routeIndex  map[*Route]uint16
+	routeIndex  map[*Route]uint32
 	blocks      [][]byte
 	Rows        []uint32 // position of each row: block number, then offset in the block
-	chunkRoutes []uint16 // while a chunk is written: for each route its number in the chunk plus one
+	chunkRoutes []uint32 // while a chunk is written: for each route its number in the chunk plus one
 }
 
 const (
@@ -44,9 +44,9 @@ func (b *Builder) Add(a *Row) {
 	route, ok := b.routeIndex[a.Route]
 	if !ok {
 		if b.routeIndex == nil {
-			b.routeIndex = map[*Route]uint16{}
+			b.routeIndex = map[*Route]uint32{}
 		}
-		route = uint16(len(b.routes))
+		route = uint32(len(b.routes))
 		b.routeIndex[a.Route] = route
 		b.routes = append(b.routes, a.Route)
 	}
@@ -63,7 +63,7 @@ func (b *Builder) Add(a *Row) {
 	le := binary.LittleEndian
 	*block = le.AppendUint32(*block, a.Number)
 	*block = append(*block, a.Attempt, byte(a.Flags))
-	*block = le.AppendUint16(*block, route)                   // at routeAt
+	*block = le.AppendUint32(*block, route)                   // at routeAt
 	*block = le.AppendUint16(*block, uint16(len(a.Mailbox)))  // at mailboxAt
 	*block = le.AppendUint16(*block, uint16(len(suggestion))) // at suggestionAt
 	*block = append(append(*block, a.Mailbox...), suggestion...)
@@ -82,7 +82,7 @@ func (b *Builder) Release() {
 // Offsets in a row of its route number, the length of its mailbox and the length of its suggestion.
 const (
 	routeAt            = 4 + 1 + 1
-	mailboxAt          = routeAt + 2
+	mailboxAt          = routeAt + 4
 	suggestionAt       = mailboxAt + 2
 	maxSuggestionBytes = 1 << 10 // bytes; an address has at most 320
 )
@@ -129,8 +129,8 @@ func (b *Builder) SplitRows(most int) [][]uint32 {
 }
 
 // routeOf returns the route number of the row at a position.
-func (b *Builder) routeOf(at uint32) uint16 {
-	return binary.LittleEndian.Uint16(b.row(at)[routeAt:])
+func (b *Builder) routeOf(at uint32) uint32 {
+	return binary.LittleEndian.Uint32(b.row(at)[routeAt:])
 }
 
 // row returns the row at a position.
@@ -149,7 +149,7 @@ func (b *Builder) AppendChunk(dst []byte, rows []uint32, rng *rand.Rand) []byte 
 	dst = append(dst, make([]byte, 4+8)...)
 	b.chunkRoutes = slices.Grow(b.chunkRoutes[:0], len(b.routes))[:len(b.routes)]
 	clear(b.chunkRoutes)
-	routes := uint16(0)
+	routes := uint32(0)
 	for i, at := range rows {
 		press.Yield(i)
 		number := &b.chunkRoutes[b.routeOf(at)]
@@ -172,9 +172,9 @@ func (b *Builder) AppendChunk(dst []byte, rows []uint32, rng *rand.Rand) []byte 
 		start := len(dst)
 		dst = append(dst, b.row(at)...)
 		where := dst[start+routeAt:]
-		le.PutUint16(where, b.chunkRoutes[le.Uint16(where)]-1)
+		le.PutUint32(where, b.chunkRoutes[le.Uint32(where)]-1)
 	}
-	le.PutUint32(dst[head+8:], uint32(routes))
+	le.PutUint32(dst[head+8:], routes)
 	le.PutUint64(dst[head+12:], xxh3.Hash(dst[head+chunkHeader:]))
 	return dst
 }

@@ -70,7 +70,7 @@ func TestFullChunksKeepRoutesTogether(t *testing.T) {
 	cuts := p.SplitRows(wire.MaxRows)
 	for _, cut := range cuts {
 		require.LessOrEqual(t, len(cut), wire.MaxRows)
-		visited := map[uint16]bool{}
+		visited := map[uint32]bool{}
 		for _, at := range cut {
 			number := binary.LittleEndian.Uint32(p.row(at))
 			require.False(t, seen[number])

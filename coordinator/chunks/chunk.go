@@ -48,7 +48,7 @@ const (
 	chunkMagic     = 0x31686370 // "pch1"
 	chunkHeader    = 4 + 4 + 4 + 8
 	maxMXBytes     = 8 << 10 // longer MX sets are cut, as in the rows log
-	rowHeaderBytes = 4 + 1 + 1 + 2 + 2 + 2
+	rowHeaderBytes = 4 + 1 + 1 + 4 + 2 + 2
 )
 
 // ErrDamaged means a damaged chunk. The file is only scratch: the next try of the step makes all chunks again.
@@ -64,7 +64,7 @@ type Rows struct {
 
 type rowExtra struct {
 	suggestion uint32 // index in Rows.suggestions
-	route      uint16
+	route      uint32
 }
 
 // Len returns the number of rows.
@@ -114,7 +114,7 @@ func unpack(b []byte, t *engine.Table, skip func(uint32) bool) (*Rows, error) {
 		f := r.next(rowHeaderBytes)
 		mailbox := r.next(int(le.Uint16(f[mailboxAt:])))
 		suggestion := r.next(int(le.Uint16(f[suggestionAt:])))
-		if r.short || int(le.Uint16(f[routeAt:])) >= len(rowRoutes) {
+		if r.short || int(le.Uint32(f[routeAt:])) >= len(rowRoutes) {
 			return nil, ErrDamaged
 		}
 		if skip(le.Uint32(f)) {
@@ -164,7 +164,7 @@ func (r *Rows) addRows(g *textGroup) error {
 	text, from := string(g.text), 0
 	for _, row := range g.rows {
 		f := row.fixed
-		number, route := le.Uint32(f), le.Uint16(f[routeAt:])
+		number, route := le.Uint32(f), le.Uint32(f[routeAt:])
 		addr, err := engine.Parse(text[from:row.end])
 		if err != nil {
 			return fmt.Errorf("chunk row %d: %w: %w", number, ErrDamaged, err)

@@ -1,9 +1,11 @@
 package chunks
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"probity/engine"
@@ -50,4 +52,23 @@ func TestChunkRoundTrip(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestChunkOfManyRoutes: a chunk may have as many routes as rows.
+func TestChunkOfManyRoutes(t *testing.T) {
+	table := engine.DefaultTable()
+	const rows = 1<<16 + 100
+	b := &Builder{}
+	for i := range uint32(rows) {
+		route := &Route{Route: table.NewRoute([]engine.MX{{Host: fmt.Sprintf("mx%d.example", i)}})}
+		b.Add(&Row{Number: i, Route: route, Mailbox: "ann@example.org"})
+	}
+	packed := b.AppendChunk(nil, b.Rows, rand.New(rand.NewPCG(1, 2)))
+	read, err := unpack(packed, table, func(uint32) bool { return false })
+	require.NoError(t, err)
+	require.Equal(t, rows, read.Len())
+	for i := range rows {
+		row := read.RowAt(i)
+		require.Equal(t, []string{fmt.Sprintf("mx%d.example", row.Number)}, row.Route.Hosts)
+	}
 }

@@ -33,8 +33,8 @@ type Chunk struct {
 	length uint32
 }
 
-// MaxRows bounds the rows of a chunk, and so its routes, which have numbers of 16 bits.
-const MaxRows = 15 * wire.MaxRows
+// MaxRows bounds the rows of a chunk.
+const MaxRows = 32 * wire.MaxRows
 
 // ClassTail is the class of rows of routes that have few rows in a job.
 const ClassTail = "tail"

@@ -5,15 +5,16 @@ import (
 
 	"probity/coordinator/chunks"
 	"probity/coordinator/dispatch"
+	"probity/prober/wire"
 )
 
 const (
 	maxKnownRoutes = 32 << 10
 	// bufferWait is how long rows of many hosts are buffered though the scheduler has none of their class: a host whose rows come
-	// one by one needs a connection for each.
+	// one by one needs a connection for each. So are few rows where there are many sources.
 	bufferWait = time.Second
 	// bufferWaitBusy is how long rows are buffered while most rows of their class in flight are unanswered: a slow receiver must not
-	// delay others of the class.
+	// delay others of the class. So are few rows of many hosts where there are many sources.
 	bufferWaitBusy = 5 * time.Second
 )
 
@@ -31,19 +32,25 @@ type openChunk struct {
 	attempt uint8     // highest attempt of its rows
 }
 
-// isDue reports whether the chunk is better sent now than buffered further, by the backlog of its class. While the scheduler
-// has work of other jobs, rows are buffered longer: only their own job waits for them.
-func (oc *openChunk) isDue(has dispatch.Backlog, idle bool, now time.Time) bool {
-	var least time.Duration
+// isDue reports whether the chunk is better sent now than buffered further, by the backlog of its class and how many rows make a full
+// chunk of it: more than wire.MaxRows where there are many sources. While the scheduler has work of other jobs, rows are buffered
+// longer: only their own job waits for them.
+func (oc *openChunk) isDue(has dispatch.Backlog, idle bool, full int, now time.Time) bool {
+	reasons := 0 // to wait
+	for _, reason := range []bool{oc.ManyHosts(), full > wire.MaxRows && oc.Len() < full, !idle} {
+		if reason {
+			reasons++
+		}
+	}
 	switch {
 	case has == dispatch.BacklogReady:
 		return false
-	case has == dispatch.BacklogUnanswered || oc.ManyHosts() && !idle:
-		least = bufferWaitBusy
-	case oc.ManyHosts() || !idle:
-		least = bufferWait
+	case has == dispatch.BacklogUnanswered || reasons > 1:
+		return now.Sub(oc.since) >= bufferWaitBusy
+	case reasons > 0:
+		return now.Sub(oc.since) >= bufferWait
 	}
-	return now.Sub(oc.since) >= least
+	return true
 }
 
 // flushChunk writes an open chunk, split into chunks of the size of its class, and adds them to the scheduler.

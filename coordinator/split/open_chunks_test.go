@@ -27,7 +27,8 @@ func openChunkOf(rows, hosts int) *openChunk {
 }
 
 // TestIdleSchedulerIsRefilled: which rows are sent though their chunk is not full. Rows of few hosts once few of their class are in
-// flight, rows of many hosts a second later, both later while the scheduler has work of other jobs, none while it has ready chunks.
+// flight, rows of many hosts a second later, and so are few rows where there are many sources, all later while the scheduler has work
+// of other jobs, none while it has ready chunks.
 func TestIdleSchedulerIsRefilled(t *testing.T) {
 	few, many := openChunkOf(200, 2), openChunkOf(200, 100)
 	tests := []struct {
@@ -35,26 +36,31 @@ func TestIdleSchedulerIsRefilled(t *testing.T) {
 		rows *openChunk
 		has  dispatch.Backlog
 		idle bool          // the scheduler
+		full int           // rows of a chunk
 		want time.Duration // never, for -1
 	}{
-		{"few hosts", few, dispatch.BacklogLow, true, 0},
-		{"few hosts, others have work", few, dispatch.BacklogLow, false, bufferWait},
-		{"few hosts, under way", few, dispatch.BacklogUnanswered, true, bufferWaitBusy},
-		{"few hosts, waiting", few, dispatch.BacklogReady, true, -1},
-		{"many hosts", many, dispatch.BacklogLow, true, bufferWait},
-		{"many hosts, others have work", many, dispatch.BacklogLow, false, bufferWaitBusy},
-		{"many hosts, under way", many, dispatch.BacklogUnanswered, true, bufferWaitBusy},
-		{"many hosts, waiting", many, dispatch.BacklogReady, true, -1},
+		{"few hosts", few, dispatch.BacklogLow, true, 4096, 0},
+		{"few hosts, others have work", few, dispatch.BacklogLow, false, 4096, bufferWait},
+		{"few hosts, under way", few, dispatch.BacklogUnanswered, true, 4096, bufferWaitBusy},
+		{"few hosts, waiting", few, dispatch.BacklogReady, true, 4096, -1},
+		{"many hosts", many, dispatch.BacklogLow, true, 4096, bufferWait},
+		{"many hosts, others have work", many, dispatch.BacklogLow, false, 4096, bufferWaitBusy},
+		{"many hosts, under way", many, dispatch.BacklogUnanswered, true, 4096, bufferWaitBusy},
+		{"many hosts, waiting", many, dispatch.BacklogReady, true, 4096, -1},
+		{"few hosts, few rows", few, dispatch.BacklogLow, true, 8192, bufferWait},
+		{"few hosts, enough rows", openChunkOf(8192, 2), dispatch.BacklogLow, true, 8192, 0},
+		{"few hosts, few rows, others have work", few, dispatch.BacklogLow, false, 8192, bufferWaitBusy},
+		{"many hosts, few rows", many, dispatch.BacklogLow, true, 8192, bufferWaitBusy},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			if test.want < 0 {
-				require.False(t, test.rows.isDue(test.has, test.idle, test.rows.since.Add(time.Hour)))
+				require.False(t, test.rows.isDue(test.has, test.idle, test.full, test.rows.since.Add(time.Hour)))
 				return
 			}
-			require.True(t, test.rows.isDue(test.has, test.idle, test.rows.since.Add(test.want)))
+			require.True(t, test.rows.isDue(test.has, test.idle, test.full, test.rows.since.Add(test.want)))
 			if test.want > 0 {
-				require.False(t, test.rows.isDue(test.has, test.idle, test.rows.since.Add(test.want-1)))
+				require.False(t, test.rows.isDue(test.has, test.idle, test.full, test.rows.since.Add(test.want-1)))
 			}
 		})
 	}

@@ -324,7 +324,7 @@ func (s *jobSplit) routeResolved(wait bool) error {
 	}
 	has, idle := s.job.Chunks.Backlogs()
 	for k, oc := range s.openChunks {
-		if !oc.isDue(has[k.class], idle, now) {
+		if !oc.isDue(has[k.class], idle, s.job.Chunks.ChunkRows(k.class), now) {
 			continue
 		}
 		if failed := s.flushChunk(k); failed != nil {

@@ -177,8 +177,8 @@ func (o *owner) ready() bool { return o.found() && o.usable && o.readyAt.IsZero(
 func (m *membership) ownerOf(k shard.Key, narrow bool, of *engine.Provider, pinned string, now time.Time) owner {
 	set := m.set
 	if !narrow {
-		if s, ok := m.shares[pinned]; ok && !m.quarantines.has(pinned, of.ID) {
-			return owner{identity: pinned, share: s}
+		if pinned != "" && m.has(pinned) && !m.quarantines.has(pinned, of.ID) {
+			return owner{identity: pinned, share: m.shares[pinned]}
 		}
 		set = m.sharersOf(of)
 	}

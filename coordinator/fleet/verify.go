@@ -100,10 +100,15 @@ func (f *Fleet) verifyPart(ctx context.Context, p *part, hold time.Duration, c *
 	}
 	now, rows := time.Now(), p.batch.Rows
 	if lost, ok := errors.AsType[*wire.Lost](err); ok { // else nothing was sent to the node
-		rows = slices.DeleteFunc(slices.Clone(rows), func(row wire.Row) bool { _, waits := lost.Rows[row.Number]; return !waits })
-		for i := range rows {
-			if !rows[i].Route.Provider.Shared() {
-				f.usage.addUnanswered(rows[i].Route, p.batch.EgressOf(&rows[i]), now)
+		rows = nil
+		for i := range p.batch.Rows {
+			if !lost.Rows[i] {
+				continue
+			}
+			row := &p.batch.Rows[i]
+			rows = append(rows, *row)
+			if !row.Route.Provider.Shared() {
+				f.usage.addUnanswered(row.Route, p.batch.EgressOf(row), now)
 			}
 		}
 	}

@@ -144,10 +144,10 @@ var ErrGone = errors.New("the node is gone")
 // repeat the call.
 var ErrOtherTable = errors.New("the provider table has changed")
 
-// Lost is a batch that a node failed to end. Rows are those without a result: their number and index in the batch.
+// Lost is a batch that a node failed to end. Rows says of each row of the batch whether it has no result.
 type Lost struct {
 	Err  error
-	Rows map[uint32]int
+	Rows []bool
 }
 
 func (l *Lost) Error() string { return l.Err.Error() }

@@ -110,16 +110,19 @@ func (c *Client) attach(ctx context.Context, node frames.NodeClient) error {
 // write sends what is queued until the stream ends; Recv reports why. A node that takes nothing for a node's timeout does not read, and loses
 // the stream: else batches whose time is over would pile up behind it.
 func (s *clientStream) write(ctx context.Context, stream grpc.BidiStreamingClient[frames.CoordinatorFrame, frames.NodeFrame]) {
+	timer := time.AfterFunc(timing.NodeTimeout, func() {
+		s.unread.Store(true)
+		s.cancel()
+	})
+	defer timer.Stop()
+	timer.Stop()
 	for {
 		s.mu.Lock()
 		queue := s.queue
 		s.queue, s.pong = nil, nil
 		s.mu.Unlock()
 		for _, f := range queue {
-			timer := time.AfterFunc(timing.NodeTimeout, func() {
-				s.unread.Store(true)
-				s.cancel()
-			})
+			timer.Reset(timing.NodeTimeout)
 			err := stream.Send(f)
 			timer.Stop()
 			if err != nil {

@@ -29,9 +29,11 @@ type pendingBatch struct {
 	done     bool                   // the last results came
 	inbox    []*frames.ResultsFrame // not yet emitted; bounded by the rows of the batch
 	failed   error
-	received map[uint32]bool // of each row of the batch: whether it is in or before the inbox
+	received []bool // of each row of the batch: it is in or before the inbox
 
-	waiting map[uint32]int // row number -> index, of the rows not emitted; Verify's own
+	at      map[uint32]int // row number -> index; not changed
+	waiting []bool         // of each row: it is not emitted; Verify's own
+	left    int            // rows that are waiting
 }
 
 // accept takes the next results. Each message brings rows that the batch still waits for, is the last, or says how many rows
@@ -49,10 +51,11 @@ func (pb *pendingBatch) accept(f *frames.ResultsFrame) error {
 		return nil
 	}
 	for _, row := range rows {
-		if returned, ok := pb.received[row]; !ok || returned {
+		i, ok := pb.at[row]
+		if !ok || pb.received[i] {
 			return frames.Malformed("results of row %d, which the batch does not wait for", row)
 		}
-		pb.received[row] = true
+		pb.received[i] = true
 	}
 	pb.inbox = append(pb.inbox, f)
 	pb.done = f.GetDone()
@@ -95,20 +98,15 @@ func (c *Client) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, 
 	return nil
 }
 
-func allRows(b *wire.Batch) map[uint32]int {
-	rows := make(map[uint32]int, len(b.Rows))
-	for i := range b.Rows {
-		rows[b.Rows[i].Number] = i
-	}
-	return rows
-}
+// allRows says of each row of a batch that it waits.
+func allRows(b *wire.Batch) []bool { return slices.Repeat([]bool{true}, len(b.Rows)) }
 
 // returnedResults is the end of a batch whose waiting rows are returned unasked.
-func returnedResults(b *wire.Batch, waiting map[uint32]int) wire.Results {
+func returnedResults(b *wire.Batch, waiting []bool) wire.Results {
 	r := wire.Results{Job: b.Job, Chunk: b.Chunk, Epoch: b.Epoch, Done: true}
 	for i := range b.Rows {
 		row := &b.Rows[i]
-		if _, ok := waiting[row.Number]; ok {
+		if waiting[i] {
 			r.Rows = append(r.Rows, wire.Result{Row: row.Number, Outcome: wire.Returned, Attempt: row.Attempt})
 		}
 	}
@@ -127,12 +125,16 @@ func (c *Client) admit(ctx context.Context, b *wire.Batch, until time.Time) (*pe
 	c.credit.grant()
 	c.mu.Unlock()
 
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
 	select {
 	case <-w.served:
-	case <-ctx.Done():
-	case <-timer.C:
+	default:
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
+		select {
+		case <-w.served:
+		case <-ctx.Done():
+		case <-timer.C:
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,10 +160,11 @@ func (c *Client) admit(ctx context.Context, b *wire.Batch, until time.Time) (*pe
 		return nil, err
 	}
 	c.last++
-	pb := &pendingBatch{c: c, number: c.last, batch: b, until: until, wake: newWakeup(), received: make(map[uint32]bool, len(b.Rows)), waiting: allRows(b),
-		table: table}
-	for row := range pb.waiting {
-		pb.received[row] = false
+	n := len(b.Rows)
+	pb := &pendingBatch{c: c, number: c.last, batch: b, until: until, wake: newWakeup(), table: table,
+		received: make([]bool, n), at: make(map[uint32]int, n), waiting: allRows(b), left: n}
+	for i := range b.Rows {
+		pb.at[b.Rows[i].Number] = i
 	}
 	c.batches[pb.number] = pb
 	f := frames.NewBatchFrame(b, pb.number, max(time.Until(until), time.Second))
@@ -210,7 +213,7 @@ func (pb *pendingBatch) follow(ctx context.Context, emit func(wire.Results)) err
 			timer.Reset(grace)
 		case <-timer.C:
 			pb.cancel()
-			c.cfg.Log.Warn("batch not returned in time", "rows", len(pb.waiting))
+			c.cfg.Log.Warn("batch not returned in time", "rows", pb.left)
 			emit(returnedResults(pb.batch, pb.waiting))
 			return nil
 		}
@@ -245,18 +248,19 @@ func (pb *pendingBatch) emit(f *frames.ResultsFrame, emit func(wire.Results)) (d
 	part.Epoch = pb.batch.Epoch
 	part.Rows = rows[:0]
 	for _, r := range rows {
-		i, ok := pb.waiting[r.Row]
-		if !ok {
+		i, ok := pb.at[r.Row]
+		if !ok || !pb.waiting[i] {
 			continue
 		}
-		delete(pb.waiting, r.Row)
+		pb.waiting[i] = false
+		pb.left--
 		if r.Outcome == wire.Settled {
 			r.Verdict.MX = pb.batch.Rows[i].Route.MX
 		}
 		part.Rows = append(part.Rows, r)
 	}
 	last := part.Done
-	part.Done = len(pb.waiting) == 0
+	part.Done = pb.left == 0
 	if len(part.Rows) > 0 || part.Done || len(rows) == 0 {
 		emit(part)
 	}
@@ -266,5 +270,5 @@ func (pb *pendingBatch) emit(f *frames.ResultsFrame, emit func(wire.Results)) (d
 	case f.GetFailed() != "":
 		return true, errors.New(f.GetFailed())
 	}
-	return true, frames.Malformed("the last results came, and %d rows have none", len(pb.waiting))
+	return true, frames.Malformed("the last results came, and %d rows have none", pb.left)
 }

@@ -201,7 +201,7 @@ func TestResultsBeyondTheirBatchEndTheStream(t *testing.T) {
 
 // A node that tells again and again how many rows it holds makes us keep the newest message only.
 func TestOnlyNewestHeldCountIsKept(t *testing.T) {
-	pb := &pendingBatch{batch: testBatch(1, "tail", 1), wake: make(chan struct{}, 1), received: map[uint32]bool{0: false}}
+	pb := &pendingBatch{batch: testBatch(1, "tail", 1), wake: make(chan struct{}, 1)}
 	for seq := range uint64(1000) {
 		require.NoError(t, pb.accept(frames.NewResultsFrame(1, wire.Results{Held: wire.Held{Rows: int(seq)}})))
 	}

@@ -242,7 +242,7 @@ func (b *batch) collectResults(ctx context.Context, hold time.Duration) {
 		case <-flush.C:
 			b.addFinished(b.caller.takeDone())
 			b.countHeld(time.Now())
-			b.emitPart(false)
+			b.emitPart()
 			if b.fewLeft(time.Now()) {
 				b.returnUnfinished()
 			}
@@ -256,7 +256,7 @@ func (b *batch) collectResults(ctx context.Context, hold time.Duration) {
 		}
 	}
 	b.caller.close()
-	b.emitPart(true)
+	b.emitLast()
 }
 
 // fewLeft reports that a few rows at slow hosts delay the deferred ones, which are scheduled only when the batch ends.
@@ -282,7 +282,7 @@ func (b *batch) addFinished(blocks [][]doneRow) {
 // addResult adds a result to the part; a full part is emitted first.
 func (b *batch) addResult(row int, o *outcome) {
 	if len(b.part) == b.p.cfg.Part {
-		b.emitPart(false)
+		b.emitPart()
 	}
 	if b.part == nil {
 		b.part = b.p.buffers.getPart()
@@ -306,13 +306,22 @@ func (b *batch) addResult(row int, o *outcome) {
 	r.Verdict.FromCache = o.verdict.VerifiedAt.Before(b.request.Started)
 }
 
-func (b *batch) emitPart(last bool) {
-	if len(b.part) == 0 && !last {
-		return
+// emitPart emits the part unless it is empty.
+func (b *batch) emitPart() {
+	if len(b.part) > 0 {
+		b.emitResults(wire.Results{})
 	}
+}
+
+// emitLast emits the last part, empty or not.
+func (b *batch) emitLast() { b.emitResults(wire.Results{Done: true}) }
+
+func (b *batch) emitResults(r wire.Results) {
 	b.left -= len(b.part)
 	b.held.Rows = min(b.held.Rows, b.left)
-	b.emit(wire.Results{Job: b.request.Job, Chunk: b.request.Chunk, Epoch: b.request.Epoch, Rows: b.part, Held: b.held, Done: last, Details: b.request.Details, Node: b.p.cfg.Node})
+	r.Job, r.Chunk, r.Epoch = b.request.Job, b.request.Chunk, b.request.Epoch
+	r.Rows, r.Held, r.Details, r.Node = b.part, b.held, b.request.Details, b.p.cfg.Node
+	b.emit(r)
 	b.p.buffers.putPart(b.part)
 	b.part = nil
 }

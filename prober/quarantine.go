@@ -36,7 +36,7 @@ func (p *Prober) resumeDelisted(src *source.Source) {
 	now := time.Now()
 	for _, q := range p.allQueues() {
 		if q.Source == src {
-			q.EndQuarantine(false, now)
+			q.EndBlocklistQuarantine(now)
 		}
 	}
 	p.saveQuarantine(src)

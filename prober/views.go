@@ -49,7 +49,7 @@ func (p *Prober) EndQuarantine(sourceName, route string) bool {
 	}
 	for _, q := range p.allQueues() {
 		if q.Key.Source == sourceName && q.Key.Route == route {
-			was = q.EndQuarantine(true, now)
+			was = q.EndQuarantine(now)
 			if was {
 				p.cfg.Log.Warn("an operator ended a quarantine", "provider", q.Provider.ID, "egress", q.Key.Source)
 			}

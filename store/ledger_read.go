@@ -45,7 +45,7 @@ func (b *Billing) Ledger(account string, before uint64, limit int) ([]Entry, err
 		}
 	}
 	var entries []Entry
-	err := walk(b.db, prefix, upper, true, func(_, v []byte) error {
+	err := walkBack(b.db, prefix, upper, func(_, v []byte) error {
 		r, err := readRecord(v)
 		if err != nil {
 			return fmt.Errorf("ledger of %s: %w", account, err)

@@ -83,7 +83,7 @@ func listJSON[T any](r pebble.Reader, prefix []byte) (all []T, err error) {
 
 // newestJSON reads the last records under prefix, from below upper, at most limit and MaxPage of them, and passes each to visit.
 func newestJSON[T any](r pebble.Reader, prefix, upper []byte, limit int, visit func(k []byte, one *T)) (all []T, err error) {
-	err = walk(r, prefix, upper, true, func(k, v []byte) error {
+	err = walkBack(r, prefix, upper, func(k, v []byte) error {
 		var one T
 		if err := decodeJSON(k, v, &one); err != nil {
 			return err
@@ -107,20 +107,20 @@ func scan(r pebble.Reader, prefix, start []byte, visit func(k, v []byte) error) 
 	if start == nil {
 		start = prefix
 	}
-	return walk(r, start, prefixEnd(prefix), false, visit)
+	return walk(r, start, prefixEnd(prefix), (*pebble.Iterator).First, (*pebble.Iterator).Next, visit)
 }
 
-// walk is scan from lower to below upper, or backwards.
-func walk(r pebble.Reader, lower, upper []byte, backwards bool, visit func(k, v []byte) error) error {
+// walkBack is scan from below upper down to lower.
+func walkBack(r pebble.Reader, lower, upper []byte, visit func(k, v []byte) error) error {
+	return walk(r, lower, upper, (*pebble.Iterator).Last, (*pebble.Iterator).Prev, visit)
+}
+
+func walk(r pebble.Reader, lower, upper []byte, first, next func(*pebble.Iterator) bool, visit func(k, v []byte) error) error {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return wrapBroken(err)
 	}
-	first, next := it.First, it.Next
-	if backwards {
-		first, next = it.Last, it.Prev
-	}
-	for ok := first(); ok; ok = next() {
+	for ok := first(it); ok; ok = next(it) {
 		v, err := it.ValueAndErr()
 		if err = wrapBroken(err); err == nil {
 			err = visit(it.Key(), v)

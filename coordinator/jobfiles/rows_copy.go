@@ -36,7 +36,7 @@ func NewRowsWriter(w io.Writer) *RowsWriter {
 // AddRecord adds an answer.
 func (w *RowsWriter) AddRecord(row uint32, rec *Record, names Names) error {
 	w.group.addRecord(row, rec, names)
-	return w.flush(false)
+	return w.flushFull()
 }
 
 // AddGroup adds a group of another log, with each of its names replaced by name.
@@ -56,13 +56,21 @@ func (w *RowsWriter) AddGroup(g *Group, name func(string) string) error {
 	}
 	return g.Deferred(func(row uint32, d Deferral) error {
 		w.group.addDeferral(row, &d)
-		return w.flush(false)
+		return w.flushFull()
 	})
 }
 
-// flush writes the group if it is full or the last. Earlier groups count as durable: none is read before all are.
-func (w *RowsWriter) flush(last bool) error {
-	if w.group.empty() || !last && !w.group.full() {
+// flushFull writes the group once it is full.
+func (w *RowsWriter) flushFull() error {
+	if !w.group.full() {
+		return nil
+	}
+	return w.flush()
+}
+
+// flush writes the group unless it is empty. Earlier groups count as durable: none is read before all are.
+func (w *RowsWriter) flush() error {
+	if w.group.empty() {
 		return nil
 	}
 	err := w.write(w.group, w.end.number)
@@ -72,6 +80,6 @@ func (w *RowsWriter) flush(last bool) error {
 
 // Finish writes the rest, and returns where the log ends.
 func (w *RowsWriter) Finish() (LogEnd, error) {
-	err := w.flush(true)
+	err := w.flush()
 	return w.end, err
 }

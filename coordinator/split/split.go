@@ -118,21 +118,21 @@ func (f *splitFrame) clearForReuse() bool {
 // jobSplit turns a job's upload into answers that need no prober, and chunks of the rows that do.
 type jobSplit struct {
 	*Splitter
-	job            Job
-	ctx            context.Context
-	policy         engine.Policy
-	chunked        jobfiles.RowSet // in a chunk, or soon
-	domains        *domains
-	openChunks     map[openChunkKey]*openChunk
-	routes         map[string]int // rows seen of a narrow route; bounded: after a reset its own chunks only come later
-	openBytes      int            // of openChunks
-	maxBytes       int
-	answers        []jobfiles.Row // answers not yet in the log
-	waitingRows    int
-	lastRefill     time.Time // last refill of the scheduler
-	rowsSkipped    bool      // this pass skipped rows
-	waitForDomains bool      // wait for domains instead of skipping rows
-	allRead        bool      // every row was read; only lookups are pending
+	job         Job
+	ctx         context.Context
+	policy      engine.Policy
+	chunked     jobfiles.RowSet // in a chunk, or soon
+	domains     *domains
+	openChunks  map[openChunkKey]*openChunk
+	routes      map[string]int // rows seen of a narrow route; bounded: after a reset its own chunks only come later
+	openBytes   int            // of openChunks
+	maxBytes    int
+	answers     []jobfiles.Row // answers not yet in the log
+	waitingRows int
+	lastRefill  time.Time     // last refill of the scheduler
+	rowsSkipped bool          // this pass skipped rows
+	patience    time.Duration // with domains that are not looked up; rows are skipped where it is 0
+	allRead     bool          // every row was read; only lookups are pending
 }
 
 // Split splits the job's upload, without the rows that are done.
@@ -170,7 +170,7 @@ func (sp *Splitter) Split(jobCtx context.Context, job Job) error {
 		if !s.rowsSkipped {
 			break
 		}
-		s.waitForDomains = true
+		s.patience = refillInterval
 	}
 	// The last domains. A name server that does not answer takes seconds; few rows wait then, so other jobs are split meanwhile.
 	s.domains.recent, s.domains.older, s.allRead = nil, nil, true
@@ -182,7 +182,7 @@ func (sp *Splitter) Split(jobCtx context.Context, job Job) error {
 			released = true
 			releaseSlot()
 		}
-		if err := s.routeResolved(true); err != nil {
+		if err := s.routeResolved(refillInterval); err != nil {
 			return err
 		}
 	}
@@ -230,7 +230,7 @@ func (s *jobSplit) addFrame(f *splitFrame) error {
 			return err
 		}
 	}
-	if err := s.routeResolved(false); err != nil {
+	if err := s.routeResolved(0); err != nil {
 		return err
 	}
 	return s.ctx.Err()
@@ -276,24 +276,19 @@ func (s *jobSplit) addRow(r splitRow) error {
 			all.unresolved.addRow(d, r)
 			s.waitingRows++
 			return nil
-		case !s.waitForDomains && drained:
+		case s.patience == 0 && drained:
 			s.rowsSkipped = true
 			return nil
 		}
-		if err := s.routeResolved(s.waitForDomains); err != nil {
+		if err := s.routeResolved(s.patience); err != nil {
 			return err
 		}
 		drained = true
 	}
 }
 
-// routeResolved routes the rows of domains that are resolved now. If wait is set, it waits up to refillInterval for the first one.
-// Then it flushes the rows that an idle scheduler can use, at most once per refillInterval.
-func (s *jobSplit) routeResolved(wait bool) error {
-	patience := time.Duration(0)
-	if wait {
-		patience = refillInterval
-	}
+// routeResolved routes the rows of domains that are resolved now. It waits for the first one as long as its patience lasts. Then it flushes the rows that an idle scheduler can use, at most once per refillInterval.
+func (s *jobSplit) routeResolved(patience time.Duration) error {
 	var err error
 	for {
 		var d *domain

@@ -40,14 +40,16 @@ type scheduledRetry struct {
 	at     time.Time
 }
 
-// setHeld marks a domain as held or not, and counts its rows.
-func (ud *unresolvedDomains) setHeld(x *domain, held bool) {
-	x.held = held
-	if held {
-		ud.rows += int64(len(x.waitingRows))
-	} else {
-		ud.rows -= int64(len(x.waitingRows))
-	}
+// hold holds a domain back, and counts its rows.
+func (ud *unresolvedDomains) hold(x *domain) {
+	x.held = true
+	ud.rows += int64(len(x.waitingRows))
+}
+
+// letGo ends hold.
+func (ud *unresolvedDomains) letGo(x *domain) {
+	x.held = false
+	ud.rows -= int64(len(x.waitingRows))
 }
 
 // addRow adds a row to those that wait for a domain, held or not.
@@ -77,7 +79,7 @@ func (ud *unresolvedDomains) handleAnswer(x *domain, now time.Time) bool {
 	if x.retries == len(retryDelays) {
 		return true
 	}
-	ud.setHeld(x, true)
+	ud.hold(x)
 	if now.Before(ud.suspectUntil) {
 		ud.scheduleRetry(x, now)
 		return false
@@ -127,7 +129,7 @@ func (ud *unresolvedDomains) nextDue(now time.Time) *domain {
 	}
 	x := ud.scheduled[0].domain
 	ud.scheduled = ud.scheduled[1:]
-	ud.setHeld(x, false)
+	ud.letGo(x)
 	return x
 }
 
@@ -138,6 +140,6 @@ func (ud *unresolvedDomains) release(idle bool, now time.Time) *domain {
 	}
 	x := ud.undecided[0]
 	ud.undecided = ud.undecided[1:]
-	ud.setHeld(x, false)
+	ud.letGo(x)
 	return x
 }

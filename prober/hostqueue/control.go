@@ -127,7 +127,7 @@ func (h *Host) settleHeld(now time.Time, out *[]Finished, wanted func(*Probe) bo
 		if change != nil {
 			change(p)
 		}
-		*out = h.set.Owner.Advance(p, now, false, *out)
+		*out = h.set.Owner.Advance(p, now, Last, *out)
 		p.domain.RemoveIfEmpty()
 	}
 }

@@ -177,7 +177,7 @@ func (dq *Domain) deliverDecoy(seen engine.Sighting, now time.Time, out []Finish
 			continue
 		}
 		dq.appendDecoy(p)
-		out = dq.host.set.Owner.Advance(p, now, false, out)
+		out = dq.host.set.Owner.Advance(p, now, Last, out)
 	}
 	return out
 }

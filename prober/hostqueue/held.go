@@ -63,7 +63,7 @@ func (h *Held) Void(at *Host, number uint32, why engine.Event, now time.Time) (q
 	}
 	*h = Held{}
 	for _, p := range again {
-		h.Finished = s.Owner.Advance(p, now, true, h.Finished)
+		h.Finished = s.Owner.Advance(p, now, First, h.Finished)
 	}
 	return queued
 }

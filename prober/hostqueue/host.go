@@ -9,10 +9,18 @@ import (
 	"probity/prober/budget"
 )
 
+// Place is where a probe goes in the queue of its priority.
+type Place bool
+
+const (
+	Last  Place = false
+	First Place = true // it was sent before, without a reply of its own
+)
+
 // Owner is the ready queue that a Set belongs to. Its lock is held in all methods.
 type Owner interface {
 	// Advance moves a probe as far as it gets without asking a host, and appends it to out if it is finished.
-	Advance(p *Probe, now time.Time, front bool, out []Finished) []Finished
+	Advance(p *Probe, now time.Time, at Place, out []Finished) []Finished
 	// Schedule is called when a host has more work of a priority.
 	Schedule(h *Host, priority budget.Priority)
 	// Emptied is called when a host has no domain any more.
@@ -144,7 +152,7 @@ func (s *Set) store(d *Domain) {
 func (dq *Domain) key() domainKey { return domainKey{dq.Name, dq.host.Name} }
 
 // Enqueue adds a probe, first or last of those that wait; if it has lost a connection, to those that come first on the next one.
-func (dq *Domain) Enqueue(p *Probe, front bool) {
+func (dq *Domain) Enqueue(p *Probe, at Place) {
 	h, priority := dq.host, p.Priority
 	p.domain = dq
 	h.queued[priority]++
@@ -157,7 +165,7 @@ func (dq *Domain) Enqueue(p *Probe, front bool) {
 		dq.scheduled[priority] = true
 		h.domains[priority].Push(dq)
 	}
-	if front {
+	if at == First {
 		list.pushFront(p)
 	} else {
 		list.push(p)
@@ -196,7 +204,7 @@ func (s *Set) Promote(p *Probe, priority budget.Priority) bool {
 	default:
 		s.dequeue(p)
 		p.Priority = priority
-		d.Enqueue(p, false)
+		d.Enqueue(p, Last)
 	}
 	return true
 }
@@ -276,7 +284,7 @@ func (dq *Domain) releaseWaiters(now time.Time, out []Finished) []Finished {
 	c := &dq.decoy
 	c.tries, c.unresolvedTries, c.asked = 0, 0, 0
 	for n := c.waiting.n; n > 0; n-- {
-		out = dq.host.set.Owner.Advance(c.waiting.pop(), now, false, out)
+		out = dq.host.set.Owner.Advance(c.waiting.pop(), now, Last, out)
 	}
 	return out
 }

@@ -13,7 +13,7 @@ import (
 // idleOwner is the owner of a set that asks no host.
 type idleOwner struct{}
 
-func (idleOwner) Advance(*Probe, time.Time, bool, []Finished) []Finished {
+func (idleOwner) Advance(*Probe, time.Time, Place, []Finished) []Finished {
 	panic("no probe is to be moved")
 }
 func (idleOwner) Schedule(*Host, budget.Priority)      {}

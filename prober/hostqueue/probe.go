@@ -132,7 +132,7 @@ func (r *Replies) DeliverTarget(p *Probe, seen engine.Sighting) {
 	if r.hold(p, &seen) {
 		return
 	}
-	r.Finished = r.host.set.Owner.Advance(p, r.Now, true, r.Finished)
+	r.Finished = r.host.set.Owner.Advance(p, r.Now, First, r.Finished)
 }
 
 // Recycle takes the sightings of a probe that has ended: its verdict has copies, and only its owner used them.

@@ -75,13 +75,18 @@ func (u *Unanswered) NeedsCare() bool {
 	return len(u.Seen) == 0 && (f.Event == engine.EventOutOfStep || ended && u.First && u.Pipelining)
 }
 
-// RequeueAll requeues all recipients of a group, without evidence. A decoy counts as tried if it was.
-func (r *Replies) RequeueAll(g *Group, u Unanswered, tried bool) {
+// RequeueUntried requeues all recipients of a group, without evidence: none was asked.
+func (r *Replies) RequeueUntried(g *Group, u Unanswered) { r.requeueAll(g, u, false) }
+
+// RequeueRefused requeues all recipients of a group whose MAIL was refused, without evidence of theirs: its decoys count as tried.
+func (r *Replies) RequeueRefused(g *Group, u Unanswered) { r.requeueAll(g, u, true) }
+
+func (r *Replies) requeueAll(g *Group, u Unanswered, tried bool) {
 	for _, to := range slices.Backward(g.Recipients) {
 		if to.Probe == nil {
 			r.Unanswered(to, u.Outcome.Fault.Event, tried, u.MayConnect())
 		} else {
-			r.Finished = r.host.set.Owner.Advance(to.Probe, r.Now, true, r.Finished)
+			r.Finished = r.host.set.Owner.Advance(to.Probe, r.Now, First, r.Finished)
 		}
 	}
 }
@@ -122,6 +127,6 @@ func (r *Replies) RequeueUnanswered(g *Group, u Unanswered) {
 				to.Probe.connectionLosses++ // as it weighs in engine.Next
 			}
 		}
-		r.Finished = h.set.Owner.Advance(to.Probe, r.Now, true, r.Finished)
+		r.Finished = h.set.Owner.Advance(to.Probe, r.Now, First, r.Finished)
 	}
 }

@@ -236,7 +236,7 @@ func (r *Replies) releaseConfirmed(dq *Domain) {
 			dq.decoy.waiting.push(p)
 			continue
 		}
-		r.Finished = set.Owner.Advance(p, r.Now, false, r.Finished)
+		r.Finished = set.Owner.Advance(p, r.Now, Last, r.Finished)
 	}
 	dq.RemoveIfEmpty()
 }

@@ -79,8 +79,8 @@ func Of(p *hostqueue.Probe) *Queue {
 }
 
 // Advance implements hostqueue.Owner.
-func (o owner) Advance(p *hostqueue.Probe, now time.Time, front bool, out []hostqueue.Finished) []hostqueue.Finished {
-	return o.advance(p, now, front, out)
+func (o owner) Advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place, out []hostqueue.Finished) []hostqueue.Finished {
+	return o.advance(p, now, at, out)
 }
 
 // Schedule implements hostqueue.Owner.

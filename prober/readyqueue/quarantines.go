@@ -32,17 +32,26 @@ func (l *locked) quarantine(until time.Time, everywhere bool, now time.Time, out
 	return l.drain(now, out)
 }
 
-// EndQuarantine ends the quarantine at the receiver; without own only one that a public blocklist has caused. It returns false if there was
-// none. Used budgets stay used.
-func (q *Queue) EndQuarantine(own bool, now time.Time) bool {
+// EndQuarantine ends the quarantine at the receiver. It returns false if there was none. Used budgets stay used.
+func (q *Queue) EndQuarantine(now time.Time) bool {
 	l := q.lock()
 	defer q.unlock()
-	if own && !now.Before(l.budget.QuarantinedUntil) || !own && !l.blocklisted {
-		return false
+	return now.Before(l.budget.QuarantinedUntil) && l.endQuarantine(now)
+}
+
+// EndBlocklistQuarantine ends the quarantine at the receiver if a public blocklist has caused it.
+func (q *Queue) EndBlocklistQuarantine(now time.Time) {
+	l := q.lock()
+	defer q.unlock()
+	if l.blocklisted {
+		l.endQuarantine(now)
 	}
+}
+
+func (l *locked) endQuarantine(now time.Time) bool {
 	l.budget.QuarantinedUntil, l.blocklisted = time.Time{}, false
-	q.Source.QuarantineAt(q.Provider.ID, time.Time{})
-	q.env.BudgetLog.RequestLease(&l.budget) // a restart must not find it again
+	l.Source.QuarantineAt(l.Provider.ID, time.Time{})
+	l.env.BudgetLog.RequestLease(&l.budget) // a restart must not find it again
 	l.dispatch(now)
 	return true
 }

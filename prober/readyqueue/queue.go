@@ -134,7 +134,7 @@ const (
 func (f *fixed) scaled(d time.Duration) time.Duration { return f.env.Table.Load().Scaled(d) }
 
 // advance moves a probe as far as it gets without asking a host. A probe that is finished is appended to out.
-func (l *locked) advance(p *hostqueue.Probe, now time.Time, front bool, out []hostqueue.Finished) []hostqueue.Finished {
+func (l *locked) advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place, out []hostqueue.Finished) []hostqueue.Finished {
 	p.Policy.NoSMTP = p.Policy.NoSMTP || l.noSenderIdentity || l.probingDisabled
 	if p.Urgent() {
 		p.Priority, p.Policy.CallerWaits = budget.Single, true
@@ -153,7 +153,7 @@ func (l *locked) advance(p *hostqueue.Probe, now time.Time, front bool, out []ho
 			case isDown:
 				p.Ev.Append(down)
 			default:
-				l.domainOf(&p.Ev, step.Host).Enqueue(p, front)
+				l.domainOf(&p.Ev, step.Host).Enqueue(p, at)
 				return out
 			}
 			continue
@@ -189,7 +189,7 @@ func (q *Queue) Add(probes []*hostqueue.Probe, now time.Time) bool {
 	for _, p := range probes {
 		l.waiting.Adopt(p)
 		l.probes++
-		out = l.advance(p, now, false, out)
+		out = l.advance(p, now, hostqueue.Last, out)
 	}
 	l.dispatch(now)
 	q.unlock()
@@ -235,7 +235,7 @@ func (l *locked) drainQueues(hq *hostQueue, now time.Time, out []hostqueue.Finis
 		only = &hq.Host
 	}
 	for _, p := range l.waiting.TakeQueued(only) {
-		out = l.advance(p, now, false, out)
+		out = l.advance(p, now, hostqueue.Last, out)
 	}
 	return out
 }

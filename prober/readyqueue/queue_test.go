@@ -101,7 +101,7 @@ func waitingHost(l *locked, host string, at netip.Addr, lookedUp time.Time, prio
 		l.hostQueues = map[string]*hostQueue{}
 	}
 	l.hostQueues[hq.Key] = hq
-	hq.AddDomain("d.example").Enqueue(&hostqueue.Probe{Priority: priority}, false)
+	hq.AddDomain("d.example").Enqueue(&hostqueue.Probe{Priority: priority}, hostqueue.Last)
 	return hq
 }
 

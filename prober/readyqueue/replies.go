@@ -34,7 +34,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	// A recipient that was alone in its group and timed out is sent again in any case, and that counts.
 	case rh.un.NeedsCare() && l.hostHealth.DistrustDialogue(hq.Name, now) && (o.Fault.Event != engine.EventTimeout || len(s.group.Recipients) > 1):
 		s.closing = true
-		rh.RequeueAll(&s.group, rh.un, false)
+		rh.RequeueUntried(&s.group, rh.un)
 	case s.group.RefusedAtMail(rh.o) && len(s.seen) == 0:
 		rh.handleMailRefused()
 	default:
@@ -115,7 +115,7 @@ func (rh *replyHandler) handleMailRefused() {
 				r.Probe.Ev.Append(seen)
 			}
 		}
-		rh.RequeueAll(&s.group, rh.un, true)
+		rh.RequeueRefused(&s.group, rh.un)
 		if !another {
 			rh.Finished = s.handleFailure(rh.l, f, seen, rh.Now, rh.Finished)
 		}
@@ -131,7 +131,7 @@ func (rh *replyHandler) handleMailRefused() {
 			s.group.Recipients[0].Probe.Ev.Append(engine.Sighting{Event: engine.EventInternal, Host: s.hostQueue.Name, At: rh.Now})
 		}
 	}
-	rh.RequeueAll(&s.group, rh.un, false)
+	rh.RequeueUntried(&s.group, rh.un)
 }
 
 // deliverReplies delivers each reply to its target, or to all probes that wait for its decoy, requeues recipients without one,

@@ -320,7 +320,8 @@ func (b *batch) emitResults(r wire.Results) {
 	b.left -= len(b.part)
 	b.held.Rows = min(b.held.Rows, b.left)
 	r.Job, r.Chunk, r.Epoch = b.request.Job, b.request.Chunk, b.request.Epoch
-	r.Rows, r.Held, r.Details, r.Node = b.part, b.held, b.request.Details, b.p.cfg.Node
+	r.Node, r.Details = b.p.cfg.Node, b.request.Details
+	r.Rows, r.Held = b.part, b.held
 	b.emit(r)
 	b.p.buffers.putPart(b.part)
 	b.part = nil

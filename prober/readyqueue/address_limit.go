@@ -21,7 +21,7 @@ func (s *session) reserveAddress(addr netip.Addr) bool {
 	}
 	l := q.lock()
 	longBacklog := l.budget.Pacing.Until()
-	q.unlock()
+	l.unlock()
 	noRoom := limit.Connect(s.priority, longBacklog, now)
 	if !noRoom.Denied {
 		s.addressLimit = limit
@@ -29,7 +29,7 @@ func (s *session) reserveAddress(addr netip.Addr) bool {
 	}
 	l = q.lock()
 	s.hostQueue.block(s.priority, noRoom.Until, now)
-	q.unlock()
+	l.unlock()
 	limit.Wait(q, addressWaiter{q, s.hostQueue}, s.priority, now)
 	limit.Release()
 	env.Metrics.AddressWaits.Inc()
@@ -46,7 +46,7 @@ type addressWaiter struct {
 func (w addressWaiter) UseRoom(now time.Time) (used bool) {
 	q, hq := w.queue, w.hostQueue
 	l := q.lock()
-	defer q.unlock()
+	defer l.unlock()
 	hq.endBlock()
 	busy := hq.sessions - len(hq.idle)
 	l.dispatch(now)

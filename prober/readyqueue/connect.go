@@ -42,7 +42,7 @@ func (s *session) connect(ctx context.Context) bool {
 			l.dispatch(time.Now()) // for host queues that requested this session
 		}
 	}
-	q.unlock()
+	l.unlock()
 	f := smtp.Fault{Event: event}
 	switch {
 	case ctx.Err() != nil:
@@ -58,7 +58,7 @@ func (s *session) connect(ctx context.Context) bool {
 		l = q.lock()
 		l.noSenderIdentity = true // all probes of the queue go on without SMTP, now and later: its hosts are public
 		out := l.drain(now, nil)
-		q.unlock()
+		l.unlock()
 		env.Finish(q, out, now)
 		return false
 	case q.unknownProvider && !s.reserveAddress(addr):
@@ -74,7 +74,7 @@ func (s *session) connect(ctx context.Context) bool {
 		l = q.lock()
 		l.latency.RecordConnect(time.Since(began), s.conn.BannerWait(), s.conn.RoundTrip())
 		l.hostHealth.MarkAddressUp(addr)
-		q.unlock()
+		l.unlock()
 		return true
 	}
 	// A reachability trial is expected to fail while the source reaches no host, so it blames none; a reply to one is reported like
@@ -83,7 +83,7 @@ func (s *session) connect(ctx context.Context) bool {
 		now := time.Now()
 		l = q.lock()
 		out := s.handleFailure(l, f, s.sighting(l, f, now), now, nil)
-		q.unlock()
+		l.unlock()
 		env.Finish(q, out, now)
 	}
 	return false
@@ -125,7 +125,7 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 		l.hostHealth.ForgetFailures(s.hostQueue.Name)
 	}
 	reached := s.hostQueue.target()
-	q.unlock()
+	l.unlock()
 	if s.addressLimit != nil {
 		s.addressLimit.SettleConnect(now)
 	}

@@ -11,7 +11,7 @@ import (
 // onWake dispatches after an event outside of the queue, such as a lease or a free slot.
 func (q *Queue) onWake(now time.Time) {
 	l := q.lock()
-	defer q.unlock()
+	defer l.unlock()
 	l.dispatch(now)
 }
 
@@ -222,7 +222,7 @@ func (l *locked) armTimer(at, now time.Time) {
 // onTimer runs when the timer fires: it ends waits that are over and dispatches.
 func (q *Queue) onTimer() {
 	l := q.lock()
-	defer q.unlock()
+	defer l.unlock()
 	l.timer, l.timerAt = nil, time.Time{}
 	now := time.Now()
 	for _, hq := range slices.Clone(l.denied) {
@@ -271,7 +271,7 @@ func (hq *hostQueue) scheduleNeeded() {
 // SendReachTrial connects to the host of a target without a recipient to ask about: a reachability trial. It returns false if it may not.
 func (q *Queue) SendReachTrial(to *source.Target, now time.Time) bool {
 	l := q.lock()
-	defer q.unlock()
+	defer l.unlock()
 	if l.removed || now.Before(l.budget.QuarantinedUntil) {
 		return false
 	}

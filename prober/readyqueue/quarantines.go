@@ -35,14 +35,14 @@ func (l *locked) quarantine(until time.Time, everywhere bool, now time.Time, out
 // EndQuarantine ends the quarantine at the receiver. It returns false if there was none. Used budgets stay used.
 func (q *Queue) EndQuarantine(now time.Time) bool {
 	l := q.lock()
-	defer q.unlock()
+	defer l.unlock()
 	return now.Before(l.budget.QuarantinedUntil) && l.endQuarantine(now)
 }
 
 // EndBlocklistQuarantine ends the quarantine at the receiver if a public blocklist has caused it.
 func (q *Queue) EndBlocklistQuarantine(now time.Time) {
 	l := q.lock()
-	defer q.unlock()
+	defer l.unlock()
 	if l.blocklisted {
 		l.endQuarantine(now)
 	}

@@ -47,7 +47,7 @@ func (q *Queue) lock() *locked {
 	return &q.guarded
 }
 
-func (q *Queue) unlock() { q.mu.Unlock() }
+func (l *locked) unlock() { l.queue.mu.Unlock() }
 
 // locked is what the mutex of a queue guards, with the host queues, pools and probes in it.
 type locked struct {
@@ -89,7 +89,7 @@ func New(env *Env, table *engine.Table, r *engine.Route, src *source.Source, qui
 	wake := q.onWake
 	q.slot = admission.NewWaiter(wake)
 	l := q.lock()
-	defer q.unlock()
+	defer l.unlock()
 	l.fixed, l.queue = &q.fixed, q
 	l.probingDisabled = conn.TableExcludes(table, r.Provider, r.Hosts)
 	if r.Provider.Limits.ConnectionsPerMinute > 0 || r.Provider.Limits.RecipientsPerMinute > 0 {
@@ -182,7 +182,7 @@ func (l *locked) advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place, 
 func (q *Queue) Add(probes []*hostqueue.Probe, now time.Time) bool {
 	l := q.lock()
 	if l.removed {
-		q.unlock()
+		l.unlock()
 		return false
 	}
 	var out []hostqueue.Finished
@@ -192,7 +192,7 @@ func (q *Queue) Add(probes []*hostqueue.Probe, now time.Time) bool {
 		out = l.advance(p, now, hostqueue.Last, out)
 	}
 	l.dispatch(now)
-	q.unlock()
+	l.unlock()
 	q.env.Finish(q, out, now)
 	return true
 }
@@ -200,7 +200,7 @@ func (q *Queue) Add(probes []*hostqueue.Probe, now time.Time) bool {
 // RecordLongBacklog records that, as the coordinator says, rows for many hours of the queue's budget wait.
 func (q *Queue) RecordLongBacklog(now time.Time) {
 	l := q.lock()
-	defer q.unlock()
+	defer l.unlock()
 	l.budget.Pacing.RecordLongBacklog(now)
 }
 
@@ -212,7 +212,7 @@ func (q *Queue) Promote(p *hostqueue.Probe, priority budget.Priority, now time.T
 		out = l.waiting.SettleOverdue(now, nil)
 		l.dispatch(now)
 	}
-	q.unlock()
+	l.unlock()
 	q.env.Finish(q, out, now)
 }
 
@@ -220,7 +220,7 @@ func (q *Queue) Promote(p *hostqueue.Probe, priority budget.Priority, now time.T
 // has answered and it waits for a decoy or a control: that is paid for, and its row comes again.
 func (q *Queue) Withdraw(p *hostqueue.Probe, evenAnswered bool) bool {
 	l := q.lock()
-	defer q.unlock()
+	defer l.unlock()
 	if p.Set() != &l.waiting || !l.waiting.Withdraw(p, evenAnswered) {
 		return false
 	}
@@ -253,7 +253,7 @@ func (q *Queue) ApplyTable(now time.Time) {
 		out = l.drain(now, nil)
 	}
 	l.dispatch(now)
-	q.unlock()
+	l.unlock()
 	q.env.Finish(q, out, now)
 }
 
@@ -284,7 +284,7 @@ func (l *locked) close() {
 // zero if no budget sets a time, and the rows may come again at once.
 func (q *Queue) BudgetAllowsAt(priority budget.Priority, now time.Time) time.Time {
 	l := q.lock()
-	defer q.unlock()
+	defer l.unlock()
 	var due time.Time
 	put := func(t time.Time) {
 		if t.After(now) && t.After(due) {
@@ -317,7 +317,7 @@ func (q *Queue) BudgetAllowsAt(priority budget.Priority, now time.Time) time.Tim
 // ResumesAt is when a ready queue will ask again, if that is later than after wait. Zero otherwise.
 func (q *Queue) ResumesAt(wait time.Duration, now time.Time) time.Time {
 	l := q.lock()
-	defer q.unlock()
+	defer l.unlock()
 	if l.hold.SendAt.Sub(now) > wait {
 		return l.hold.SendAt
 	}
@@ -326,15 +326,15 @@ func (q *Queue) ResumesAt(wait time.Duration, now time.Time) time.Time {
 
 // IsQueued reports a probe that no session has.
 func (q *Queue) IsQueued(p *hostqueue.Probe) bool {
-	q.lock()
-	defer q.unlock()
+	l := q.lock()
+	defer l.unlock()
 	return p.Queued()
 }
 
 // Unsent lists the probes that no session has.
 func (q *Queue) Unsent() []*hostqueue.Probe {
 	l := q.lock()
-	defer q.unlock()
+	defer l.unlock()
 	return l.waiting.Unsent()
 }
 
@@ -349,7 +349,7 @@ func (q *Queue) CloseIdle(crowded bool, now time.Time) bool {
 	if closes {
 		l.close()
 	}
-	q.unlock()
+	l.unlock()
 	q.env.Finish(q, overdue, now)
 	return closes
 }
@@ -357,7 +357,7 @@ func (q *Queue) CloseIdle(crowded bool, now time.Time) bool {
 // Close takes the queue out of use and returns its budget without leases: none is used any more.
 func (q *Queue) Close(now time.Time) cache.Budget {
 	l := q.lock()
-	defer q.unlock()
+	defer l.unlock()
 	l.close()
 	return l.budget.FinalState(now)
 }
@@ -365,7 +365,7 @@ func (q *Queue) Close(now time.Time) cache.Budget {
 // RequestLease has the queue's budget written.
 func (q *Queue) RequestLease() {
 	l := q.lock()
-	defer q.unlock()
+	defer l.unlock()
 	q.env.BudgetLog.RequestLease(&l.budget)
 }
 
@@ -373,7 +373,7 @@ func (q *Queue) RequestLease() {
 func (q *Queue) AdvanceAll(now time.Time) {
 	l := q.lock()
 	out := l.drainQueues(nil, now, nil)
-	q.unlock()
+	l.unlock()
 	q.env.Finish(q, out, now)
 }
 
@@ -382,6 +382,6 @@ func (q *Queue) AdvanceAll(now time.Time) {
 // another source takes the route over, what the former ones have used is taken from its budget until it is an hour old.
 func (q *Queue) SetUsedByOthers(used int, until time.Time) {
 	l := q.lock()
-	defer q.unlock()
+	defer l.unlock()
 	l.budget.UsedByOthers = budget.OthersUsage{Used: used, Until: until}
 }

@@ -60,7 +60,7 @@ func withTestQueue(t *testing.T, host string, f func(q *Queue)) {
 func TestIdleAddressPoolIsRemoved(t *testing.T) {
 	withTestQueue(t, "mx0.big.example", func(q *Queue) {
 		l := q.lock()
-		defer q.unlock()
+		defer l.unlock()
 		here, there := netip.MustParseAddr("10.2.2.1"), netip.MustParseAddr("10.2.2.2")
 		l.hostQueues = map[string]*hostQueue{}
 		var hostQueues []*hostQueue
@@ -89,7 +89,7 @@ func TestIdleAddressPoolIsRemoved(t *testing.T) {
 // newTestSession makes a session at a host that nothing waits for.
 func newTestSession(q *Queue, host string) *session {
 	l := q.lock()
-	defer q.unlock()
+	defer l.unlock()
 	return l.newSession(l.newHostQueue(host, []string{host}), budget.LongJob)
 }
 
@@ -110,7 +110,7 @@ func TestReservedConnectionStaysWithSingles(t *testing.T) {
 	withTestQueue(t, "mx0.big.example", func(q *Queue) {
 		now, at := time.Now(), netip.MustParseAddr("10.2.2.1")
 		l := q.lock()
-		defer q.unlock()
+		defer l.unlock()
 		waits := func(key string, priority budget.Priority) *hostQueue {
 			return waitingHost(l, key, at, now, priority)
 		}
@@ -146,7 +146,7 @@ func TestStaleAddressIsNotShared(t *testing.T) {
 	withTestQueue(t, "mx0.big.example", func(q *Queue) {
 		now, at := time.Now(), netip.MustParseAddr("10.2.2.9")
 		l := q.lock()
-		defer q.unlock()
+		defer l.unlock()
 		s := l.newSession(l.newHostQueue("here", []string{"here"}), budget.LongJob)
 		l.shared.attach(s, at)
 		s.hostQueue.idle, s.pool.idle, l.idleCount = []*session{s}, []*session{s}, 1
@@ -179,7 +179,7 @@ func TestConnectFailureAtAWorkingAddress(t *testing.T) {
 			withTestQueue(t, "mx0.big.example", func(q *Queue) {
 				now := time.Now()
 				l := q.lock()
-				defer q.unlock()
+				defer l.unlock()
 				s := l.newSession(l.newHostQueue(name, []string{name}), budget.LongJob)
 				l.shared.attach(s, netip.MustParseAddr("10.2.2.9"))
 				s.pool.healthy, s.dialled = 1, tt.dialled
@@ -212,17 +212,17 @@ func TestFailureIsConfirmedByASecondOne(t *testing.T) {
 			time.Sleep(time.Minute)
 			s.began = time.Now()
 			l := q.lock()
-			defer q.unlock()
+			defer l.unlock()
 			return s.needsSecondFailure(l, smtp.Fault{Event: engine.EventConnectFailed}, false, time.Now())
 		}
 		late := time.Now().Add(10 * time.Minute)
 		l := q.lock()
 		l.hold.ConnectAt = late
-		q.unlock()
+		l.unlock()
 		require.True(t, waits())
 		q.lock()
 		require.Equal(t, late, l.hold.ConnectAt)
-		q.unlock()
+		l.unlock()
 		require.False(t, waits(), "it came again")
 		require.True(t, waits())
 		time.Sleep(2 * unconfirmedLife)
@@ -241,7 +241,7 @@ func TestFailureIsConfirmedByASecondOne(t *testing.T) {
 		q.lock()
 		require.False(t, l.budget.ReserveConnect(budget.Single, time.Now()).Denied)
 		reached := l.newSession(s.hostQueue, budget.LongJob)
-		q.unlock()
+		l.unlock()
 		require.True(t, reached.dial(context.Background(), netip.MustParseAddr("10.1.1.1")).None())
 		reached.conn.Quit(context.Background())
 		require.True(t, waits(), "it was reached meanwhile")
@@ -257,7 +257,7 @@ func TestReturnedRowsCarryTheBudgetDueTime(t *testing.T) {
 		l := q.lock()
 		l.domainOf(&engine.Evidence{Route: &engine.Route{Hosts: []string{"mx.a.example"}}}, "mx.a.example")
 		hq := l.hostQueues["mx.a.example"]
-		q.unlock()
+		l.unlock()
 		for _, x := range []struct{ until, want time.Time }{
 			{time.Time{}, time.Time{}},
 			{now.Add(20 * time.Second), now.Add(20 * time.Second)},
@@ -265,13 +265,13 @@ func TestReturnedRowsCarryTheBudgetDueTime(t *testing.T) {
 		} {
 			q.lock()
 			hq.block(budget.LongJob, x.until, now)
-			q.unlock()
+			l.unlock()
 			require.Equal(t, x.want, q.BudgetAllowsAt(budget.LongJob, now))
 		}
 		q.lock()
 		hq.endBlock()
 		l.hold.Pause(now.Add(time.Minute))
-		q.unlock()
+		l.unlock()
 		require.Equal(t, now.Add(time.Minute), q.BudgetAllowsAt(budget.LongJob, now))
 	})
 }
@@ -290,7 +290,7 @@ func TestDisabledProbingLeavesNothing(t *testing.T) {
 		require.Empty(t, finished)
 		l := q.lock()
 		require.NotEmpty(t, l.hostQueues)
-		q.unlock()
+		l.unlock()
 		table, err := engine.DefaultTable().Override([]byte("[[provider]]\nid = \"a\"\nname = \"A\"\nmx = [\"mx.a.example\"]\nprobe = false\n"))
 		require.NoError(t, err)
 		q.env.Table.Store(table)
@@ -298,7 +298,7 @@ func TestDisabledProbingLeavesNothing(t *testing.T) {
 		require.Len(t, finished, 1)
 		require.Empty(t, q.Unsent())
 		q.lock()
-		defer q.unlock()
+		defer l.unlock()
 		require.Empty(t, l.hostQueues)
 		require.Nil(t, l.waiting.Domain("a.example", "mx.a.example"))
 	})

@@ -53,7 +53,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	if !s.wasReset {
 		l.dispatch(now)
 	}
-	q.unlock()
+	l.unlock()
 	s.held.Add(&rh.Replies)
 	if !s.onTrial || s.conn.Confirmed() {
 		q.env.release(q, &s.held)

@@ -105,7 +105,7 @@ func (s *session) run(soft, hard context.Context) {
 // begin lets the queue know that the session works, and how to end it at once.
 func (s *session) begin(cut context.CancelFunc) {
 	l := s.queue.lock()
-	defer s.queue.unlock()
+	defer l.unlock()
 	s.cancel = cut
 	l.working = append(l.working, s)
 	s.seat.HighLatency = l.latency.HighRTT(&l.env.NodeRTT)
@@ -119,13 +119,13 @@ func (s *session) quit(hard context.Context) {
 		l.shared.detach(s)
 		l.dispatch(time.Now())
 	}
-	q.unlock()
+	l.unlock()
 	quitting, cancel := context.WithTimeout(hard, quitTime)
 	defer cancel()
 	confirmed := s.conn.Confirmed() || s.conn.SayQuit(quitting)
 	l = q.lock()
 	l.judgeDialogue(s, confirmed)
-	q.unlock()
+	l.unlock()
 	q.env.release(q, &s.held)
 	s.conn.Quit(quitting)
 }
@@ -157,7 +157,7 @@ func (s *session) end() {
 	l.working = without(l.working, s)
 	s.cancel = nil
 	if s.wasReset {
-		q.unlock()
+		l.unlock()
 		env.DropUnwanted(q) // what it asked is in the queue again
 		q.lock()
 	}
@@ -178,7 +178,7 @@ func (s *session) end() {
 	env.Slots.Release()
 	l.dispatch(now)
 	out = s.hostQueue.SettleUncontrolled(s.hostQueue.sessions, now, out)
-	q.unlock()
+	l.unlock()
 	env.Finish(q, out, now)
 	env.Slots.WakeWaiting(now)
 }
@@ -194,7 +194,7 @@ func (s *session) enterGate(ctx context.Context) bool {
 	if s.seat.Take(t == nil) {
 		return true
 	}
-	q.lock()
+	l := q.lock()
 	if s.hostQueue.Queued(budget.Single) > 0 {
 		gate.Expedite(t)
 	}
@@ -203,12 +203,12 @@ func (s *session) enterGate(ctx context.Context) bool {
 	if s.wasReset {
 		gate.Expedite(t)
 	}
-	q.unlock()
+	l.unlock()
 	s.seat.Take(gate.Wait(ctx, t))
-	q.lock()
+	l = q.lock()
 	s.admission = nil
 	s.hostQueue.waitingAdmission = slices.DeleteFunc(s.hostQueue.waitingAdmission, func(other *admission.Ticket) bool { return other == t })
-	q.unlock()
+	l.unlock()
 	return s.seat.Taken()
 }
 
@@ -224,7 +224,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 			if !s.wasReset && s.hostQueue.NeedsControl(s.so.Connection) {
 				s.fillTransaction(l, now) // of the control
 			}
-			q.unlock()
+			l.unlock()
 			return len(s.group.Recipients) > 0
 		}
 		s.seat.HighLatency = l.latency.HighRTT(&q.env.NodeRTT)
@@ -233,17 +233,17 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		}
 		d := s.fillTransaction(l, now)
 		if len(s.group.Recipients) > 0 {
-			q.unlock()
+			l.unlock()
 			return true
 		}
 		if !d.Denied && l.shared.handOverNext(s, now) {
-			q.unlock()
+			l.unlock()
 			continue
 		}
 		wait := s.idleTimeout(l, d, now)
 		if wait <= 0 || s.closing {
 			s.closing = true
-			q.unlock()
+			l.unlock()
 			continue
 		}
 		s.hostQueue.idle = append(s.hostQueue.idle, s)
@@ -252,7 +252,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		}
 		l.idleCount++
 		s.hostQueue.scheduleNeeded() // a dispatch finds it idle, also for work that is worth no new connection
-		q.unlock()
+		l.unlock()
 		s.seat.Leave()
 		select {
 		case <-s.wake:
@@ -266,7 +266,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 			<-s.wake // it has just been given work
 		}
 		hasWork := woken || s.hostQueue.WaitingCount() > 0 || s.hostQueue.NeedsControl(s.so.Connection)
-		q.unlock()
+		l.unlock()
 		if !hasWork {
 			return false
 		}
@@ -351,7 +351,7 @@ func (s *session) idleTimeout(l *locked, d budget.Denial, now time.Time) time.Du
 // EndSessions lets the sessions that there are finish what they have sent. Reset resets those that have not.
 func (q *Queue) EndSessions() {
 	l := q.lock()
-	defer q.unlock()
+	defer l.unlock()
 	l.ended = q.env.connections.Load()
 	for _, s := range l.working {
 		s.wakeIdle(l)
@@ -374,7 +374,7 @@ func (q *Queue) Reset(unwanted func(*hostqueue.Probe) bool) {
 			}
 		}
 	}
-	q.unlock()
+	l.unlock()
 	var reset, silent []*session
 	for s, probes := range recipients {
 		switch {
@@ -390,7 +390,7 @@ func (q *Queue) Reset(unwanted func(*hostqueue.Probe) bool) {
 		reset = append(reset, silent...)
 	}
 	q.lock()
-	defer q.unlock()
+	defer l.unlock()
 	for _, s := range reset {
 		if s.cancel == nil {
 			continue // it has ended meanwhile

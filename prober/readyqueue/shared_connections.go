@@ -377,11 +377,11 @@ func (sc *sharedConnections) queueLookup(hq *hostQueue) bool {
 // resolveHosts looks hosts up until the lookup queue is empty.
 func (q *Queue) resolveHosts(soft, _ context.Context) {
 	l := q.lock()
-	defer q.unlock()
+	defer l.unlock()
 	sc := &l.shared
 	for sc.lookupQueue.Len() > 0 {
 		hq := sc.lookupQueue.Pop()
-		q.unlock()
+		l.unlock()
 		addrs, _ := q.env.Opener.Addresses(soft, hq.Name, q.Source)
 		q.lock()
 		now := time.Now()

@@ -18,7 +18,7 @@ type cause struct {
 // View is the queue as people see it.
 func (q *Queue) View(now time.Time) wire.ReadyQueue {
 	l := q.lock()
-	defer q.unlock()
+	defer l.unlock()
 	p := &l.budget
 	perMinute, refusals := p.Usage(now)
 	state, until := p.State(&l.hold, l.probes > 0, now)
@@ -35,7 +35,7 @@ func (q *Queue) View(now time.Time) wire.ReadyQueue {
 // AddToStatus adds the queue to its source's status, and returns how much of its hourly budget of refusals is used or reserved.
 func (q *Queue) AddToStatus(s *wire.IdentityStatus, now time.Time) (refusals int) {
 	l := q.lock()
-	defer q.unlock()
+	defer l.unlock()
 	_, usage := l.budget.Usage(now)
 	s.ReadyQueues++
 	if now.Before(l.budget.QuarantinedUntil) {

@@ -67,6 +67,9 @@ func verifyBatch(c *call) error {
 		return errors.Join(err, settle(c, ref, 0, c.srv.now(), nil))
 	}
 	now := c.srv.clock(time.Now())
+	for i := range b.verdicts {
+		b.verdicts[i].Chance = chance(c, &b.verdicts[i], now)
+	}
 	body, used, known := b.answer(emails, c.identity.Test, now)
 	c.verdicts = b.answered
 	var parts []store.Part

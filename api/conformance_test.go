@@ -344,5 +344,5 @@ func TestResultHasExactlyFifteenKeys(t *testing.T) {
 	sort.Strings(keys)
 	require.Equal(t, strings.Fields("attempts catch_all_checked_at checked_by control did_you_mean duration_ms egress_source "+
 		"enhanced_code is_alias is_catch_all mailbox_disabled mailbox_full mx_host "+
-		"normalized_email retry_after rule rule_date rule_source score_parts smtp_code smtp_message stage"), keys)
+		"normalized_email probability probability_n retry_after rule rule_date rule_source score_parts smtp_code smtp_message stage"), keys)
 }

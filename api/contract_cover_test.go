@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/api/feedback"
 	"probity/api/httpd"
 	"probity/api/listform"
 	"probity/api/record"
@@ -37,6 +38,7 @@ func TestEveryDescribedAnswerIsMet(t *testing.T) {
 	c.uploads()
 	c.jobs()
 	c.domains()
+	c.feedback()
 	c.public()
 	c.withoutKey()
 	c.unknownParameters()
@@ -308,6 +310,18 @@ func (c *coverage) domains() {
 	c.expect(429, w.get("/v1/domains/shop.test", often))
 }
 
+func (c *coverage) feedback() {
+	w := c.w
+	const path, ok = "/v1/feedback", `{"reports":[{"email":"ann@shop.test","outcome":"delivered","at":"2026-03-01T12:00:00Z"}]}`
+	c.expect(202, w.post(path, c.key, ok))
+	c.expect(413, w.post(path, c.key, strings.Repeat(" ", feedback.MaxBody+1)))
+	c.expect(415, w.do(request{method: "POST", path: path, key: c.key, body: strings.NewReader(ok)}))
+	c.expect(422, w.post(path, c.key, `{}`))
+	w.book.Limit = 0
+	c.expect(429, w.post(path, c.key, ok))
+	c.expect(200, w.get("/v1/accuracy", c.key))
+}
+
 func (c *coverage) public() {
 	w := c.w
 	ok := `{"email":"ann@shop.test"}`
@@ -334,7 +348,7 @@ func (c *coverage) public() {
 // keyed are the operations that require a key.
 func (c *coverage) keyed(job string) (list []request) {
 	for _, what := range []string{"POST /v1/verify/single", "POST /v1/verify/batch", "POST /v1/verify/bulk", "GET /v1/verify/bulk", "GET /v1/domains/shop.test",
-		"GET /v1/credits", "GET /v1/verifications", "GET /v1/requests", "GET /v1/usage", "POST /v1/receipts",
+		"GET /v1/credits", "GET /v1/verifications", "GET /v1/requests", "GET /v1/usage", "POST /v1/receipts", "POST /v1/feedback", "GET /v1/accuracy",
 		"GET /v1/callbacks", "POST /v1/callbacks/" + job[strings.LastIndex(job, "/")+1:] + "/replay",
 		"GET /v1/callback-secret", "POST /v1/callback-secret", "DELETE /v1/callback-secret", "GET " + job, "DELETE " + job,
 		"POST " + job + "/start", "POST " + job + "/recheck", "POST " + job + "/pause", "POST " + job + "/resume",

@@ -26,6 +26,7 @@ func TestErasureReturnsReceipt(t *testing.T) {
 	require.Equal(t, 200, w.do(request{method: "POST", path: "/v1/verify/single", key: w.key, body: strings.NewReader(`{"email":"ann@shop.test"}`),
 		header: map[string]string{"Content-Type": "application/json", "Idempotency-Key": "k"}}).status)
 
+	require.Equal(t, 202, w.post("/v1/feedback", w.key, `{"reports":[{"email":"ann@shop.test","outcome":"delivered","at":"2026-03-01T12:00:00Z"}]}`).status)
 	r := w.post("/v1/admin/erase", w.adminKey, `{"address":" Ann@shop.test"}`)
 	require.Equal(t, 202, r.status, "%s", r.body)
 	got := r.json(t)
@@ -34,7 +35,7 @@ func TestErasureReturnsReceipt(t *testing.T) {
 	asked, err := time.Parse(time.RFC3339, got["asked_at"].(string))
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now(), asked, time.Minute)
-	for key, want := range map[string]any{"status": "open", "jobs": 1.0, "rows": 2.0, "cached": 2.0, "answers": 1.0, "done_at": nil, "problem": nil} {
+	for key, want := range map[string]any{"status": "open", "jobs": 1.0, "rows": 2.0, "cached": 2.0, "answers": 1.0, "reports": 1.0, "done_at": nil, "problem": nil} {
 		require.Equal(t, want, got[key], key)
 	}
 	require.Equal(t, "p1", got["caches"].([]any)[0].(map[string]any)["node"])

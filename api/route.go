@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"probity/api/feedback"
 	"probity/api/httpd"
 	"probity/store"
 )
@@ -74,6 +75,8 @@ func (s *Server) routes() []*route {
 		s.newRoute("DELETE /v1/callback-secret", dropSigningSecrets, keyOrSession, store.ScopeAccount),
 		s.newRoute("POST /v1/receipts", createReceipt, keyOrSession, store.ScopeVerify|store.ScopeJobs),
 		s.newRoute("GET /v1/receipt-keys", getReceiptKeys, anyone),
+		s.newRoute("POST /v1/feedback", receiveFeedback, keyOrSession, store.ScopeVerify|store.ScopeJobs, maxBody(feedback.MaxBody)),
+		s.newRoute("GET /v1/accuracy", getAccuracy, keyOrSession, store.ScopeVerify|store.ScopeJobs|store.ScopeAccount),
 		s.newRoute("GET /v1/reasons", getReasons, anyone),
 		s.newRoute("GET /v1/callback-origins", getOrigins, anyone),
 		s.newRoute("POST /v1/verify/public", verifyPublic, anyone, crossOrigin),

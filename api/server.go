@@ -21,6 +21,7 @@ import (
 	"probity/coordinator/erase"
 	"probity/internal/pipeline"
 	"probity/store"
+	book "probity/store/feedback"
 	"probity/store/history"
 )
 
@@ -35,6 +36,8 @@ type Deps struct {
 	// Eraser erases addresses. Its owner calls Run.
 	Eraser  *erase.Eraser
 	History *history.History // of what accounts did; nil: none is kept
+	// Feedback keeps what customers report of messages; nil of a Local. Its owner runs a feedback.Matcher.
+	Feedback *book.Book
 	// Operator is what the dashboard shows to operators.
 	Operator Operator
 	// Ready returns why the server is not ready; a nil func is always ready.

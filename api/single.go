@@ -113,6 +113,7 @@ func verifySingle(c *call) error {
 	}
 	rememberSingle(c, a)
 	now := c.srv.clock(started.Add(a.Took))
+	a.Chance = chance(c, a, now)
 	res := &c.Ctx.Response
 	body := a.AppendJSON(res.SwapBody(nil)[:0], now) // reuses the buffer of the connection's last answer
 	if q.receipt {

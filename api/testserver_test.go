@@ -30,6 +30,7 @@ import (
 	"probity/coordinator/erase"
 	"probity/engine"
 	"probity/store"
+	book "probity/store/feedback"
 	"probity/store/history"
 )
 
@@ -38,6 +39,7 @@ type testServer struct {
 	t           testing.TB
 	store       *store.Store
 	coord       *coordinator.Coordinator
+	book        *book.Book
 	prober      *fakeProber
 	nodes       fakeNodes
 	server      *Server
@@ -122,8 +124,10 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 	var err error
 	w.store, err = store.Open(w.fs, "state")
 	require.NoError(t, err)
+	w.book, err = book.Open(w.store)
+	require.NoError(t, err)
 	w.coord = coordinator.New(coordinator.Config{Store: w.store, FS: w.fs, Dir: "data", Resolver: fakeDNS{table}, Prober: w.prober, Table: table,
-		Lists: fakeLists{}, TestVerdict: reasons.Simulate, Log: log,
+		Lists: fakeLists{}, TestVerdict: reasons.Simulate, Log: log, Probability: w.book.Probability,
 		OnFinish: func(j *store.Job) []store.Part {
 			return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), callback.Schedule(j)}
 		}})
@@ -144,11 +148,11 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 	if change != nil {
 		change(&cfg)
 	}
-	w.server, err = New(cfg, Deps{Store: w.store, Coordinator: w.coord, Callbacks: callbacks, FS: w.fs, Scratch: "data/scratch", Log: log,
+	w.server, err = New(cfg, Deps{Store: w.store, Feedback: w.book, Coordinator: w.coord, Callbacks: callbacks, FS: w.fs, Scratch: "data/scratch", Log: log,
 		Metrics: w.registry, Now: func() time.Time { return time.Now().Add(time.Duration(w.clockOffset.Load())) }, History: w.history, Eraser: erase.New(erase.Config{Store: w.store, Jobs: w.coord.ForErasure(), Caches: &w.nodes, History: w.history.Erase,
 			Answers: func(folded string) (int, error) {
 				return w.store.EraseAnswers(func(b []byte) bool { return record.IsAnswerAbout(b, folded) })
-			}})})
+			}, Reports: w.book.Erase})})
 	require.NoError(t, err)
 	w.createAccounts()
 	w.run(callbacks)

@@ -25,6 +25,7 @@ import (
 	"probity/coordinator/retention"
 	"probity/coordinator/split"
 	"probity/engine"
+	"probity/engine/outcome"
 	"probity/internal/pipeline"
 	"probity/prober/wire"
 	"probity/prober/wire/press"
@@ -67,6 +68,8 @@ type Config struct {
 	OnFinish func(*store.Job) []store.Part
 	// TestVerdict answers the rows of jobs of test keys, which are never probed.
 	TestVerdict func(engine.Address) engine.Verdict
+	// Probability is that of results.Config.
+	Probability func(account string, b outcome.Bin) (p float64, n int64, known bool)
 }
 
 // Limits of the whole coordinator.
@@ -157,7 +160,8 @@ func New(cfg Config) *Coordinator {
 	c.resultFiles = resultfile.New(resultfile.Config{
 		Store: cfg.Store, Files: c.files, Stored: cfg.Stored, Log: cfg.Log, Damaged: &c.metrics.damaged,
 		Deadline: c.clock.Deadline, Update: c.updateJob,
-		Renderer: results.New(results.Config{Workers: workers, Encoder: encoder, TestVerdict: cfg.TestVerdict, Flags: flags, Suggest: suggest, Table: c.table.Load}),
+		Renderer: results.New(results.Config{Workers: workers, Encoder: encoder, TestVerdict: cfg.TestVerdict, Flags: flags, Suggest: suggest, Table: c.table.Load,
+			Probability: cfg.Probability}),
 	}, processors)
 	c.sweeper = retention.New(retention.Config{
 		Store: cfg.Store, Files: c.files, Clock: &c.clock, Results: cfg.RetainResults, History: cfg.RetainHistory, Log: cfg.Log,

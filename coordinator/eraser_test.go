@@ -79,8 +79,11 @@ func (n *fakeCaches) Reachable(node string) bool {
 	return !n.away[node]
 }
 
+// none is the erasure of what there is not.
+func none(string) (int, error) { return 0, nil }
+
 func (w *testEnv) eraser(n *fakeCaches) *erase.Eraser {
-	return erase.New(erase.Config{Store: w.store, Jobs: w.c.ForErasure(), Caches: n, Answers: func(string) (int, error) { return 0, nil }})
+	return erase.New(erase.Config{Store: w.store, Jobs: w.c.ForErasure(), Caches: n, Answers: none, Reports: none})
 }
 
 // requestErasure erases erasedAddress.

@@ -26,6 +26,7 @@ type Erasure struct {
 	JobCount int64            `json:"job_count"`
 	Rows     int64            `json:"rows"`
 	Answers  int64            `json:"answers"`
+	Reports  int64            `json:"reports,omitempty"` // records of what became of messages
 	Caches   []ErasedCache    `json:"caches,omitempty"`
 	Fault    string           `json:"fault,omitempty"` // why the last try did not finish
 }

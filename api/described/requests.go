@@ -40,9 +40,13 @@ type parameter struct {
 type schema struct {
 	Ref        string `json:"$ref"`
 	Properties map[string]schema
+	Items      *schema // of a list
 }
 
-// bodyKinds are the media types of bodies that the server reads.
+// csvType is a media type that a body may have instead of JSON.
+const csvType = "text/csv"
+
+// bodyKinds are the media types of other bodies that the server reads.
 var bodyKinds = map[string]httpd.BodyKind{"application/json": httpd.BodyJSON, "multipart/form-data": httpd.BodyForm}
 
 // Requests returns what the requests of each operation may contain, by method and path, such as "GET /v1/credits".
@@ -85,6 +89,10 @@ func (d *description) content(parameters []parameter, o *operation) (c httpd.Con
 		}
 	}
 	for mediaType, body := range o.RequestBody.Content {
+		if mediaType == csvType {
+			c.CSV = true
+			continue
+		}
 		kind, known := bodyKinds[mediaType]
 		if !known {
 			return c, fmt.Errorf("bodies of type %s are not read", mediaType)
@@ -92,10 +100,13 @@ func (d *description) content(parameters []parameter, o *operation) (c httpd.Con
 		c.Body = kind
 		c.Fields, err = d.fields(body.Schema)
 	}
+	if c.CSV && c.Body != httpd.BodyJSON {
+		return c, fmt.Errorf("a body of type %s is read only in place of JSON", csvType)
+	}
 	return c, err
 }
 
-// fields returns the names that an object of the schema may have; nil if the schema lists none.
+// fields returns the names that an object of the schema may have, or each of a list of objects; nil if the schema lists none.
 func (d *description) fields(s schema) (*httpd.Fields, error) {
 	if s.Ref != "" {
 		target, known := d.Components.Schemas[strings.TrimPrefix(s.Ref, "#/components/schemas/")]
@@ -103,6 +114,9 @@ func (d *description) fields(s schema) (*httpd.Fields, error) {
 			return nil, fmt.Errorf("a schema refers to %q, which is not there", s.Ref)
 		}
 		s = target
+	}
+	if s.Items != nil {
+		return d.fields(*s.Items)
 	}
 	if s.Properties == nil {
 		return nil, nil

@@ -16,6 +16,8 @@ func TestRequestsOfADescription(t *testing.T) {
 				"get": {"parameters": [{"$ref": "#/components/parameters/Limit"}, {"name": "Range", "in": "header"}]},
 				"put": {"requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/User"}}}}}
 			},
+			"/reports": {"post": {"requestBody": {"content": {"text/csv": {"schema": {}}, "application/json": {"schema": {"properties": {"reports": {
+				"items": {"$ref": "#/components/schemas/Limits"}}}}}}}}},
 			"/files": {"post": {"requestBody": {"content": {"multipart/form-data": {"schema": {"properties": {"file": {}, "name": {}}}}}}}}
 		},
 		"components": {
@@ -32,7 +34,8 @@ func TestRequestsOfADescription(t *testing.T) {
 		"GET /users/{user}": {Query: []string{"lang", "limit"}},
 		"PUT /users/{user}": {Query: []string{"lang"}, Body: httpd.BodyJSON,
 			Fields: &httpd.Fields{Names: []string{"email", "limits", "notes"}, Nested: map[string]*httpd.Fields{"limits": limits}}},
-		"POST /files": {Body: httpd.BodyForm, Fields: &httpd.Fields{Names: []string{"file", "name"}, Nested: map[string]*httpd.Fields{}}},
+		"POST /reports": {Body: httpd.BodyJSON, CSV: true, Fields: &httpd.Fields{Names: []string{"reports"}, Nested: map[string]*httpd.Fields{"reports": limits}}},
+		"POST /files":   {Body: httpd.BodyForm, Fields: &httpd.Fields{Names: []string{"file", "name"}, Nested: map[string]*httpd.Fields{}}},
 	}, all)
 }
 

@@ -34,6 +34,8 @@ func (c *Call) admit() error {
 	}
 	if kind := h.ContentType(); c.route.Body == BodyJSON && string(kind) == "application/json" {
 		// What nearly all clients send.
+	} else if c.route.CSV && isCSV(string(kind)) {
+		c.csv = true
 	} else if err := checkType(c.route.Body, string(kind)); err != nil {
 		return err
 	}
@@ -53,6 +55,13 @@ func (c *Call) bodyLimit() int64 {
 		return c.server.cfg.MaxUpload
 	}
 	return cmp.Or(c.route.MaxBody, MaxJSON)
+}
+
+// isCSV reports whether a Content-Type is CSV in UTF-8 (RFC 7111, section 5.1).
+func isCSV(header string) bool {
+	kind, params, err := mime.ParseMediaType(header)
+	charset := params["charset"]
+	return err == nil && kind == "text/csv" && (charset == "" || strings.EqualFold(charset, "utf-8"))
 }
 
 // checkType refuses a Content-Type that is not of a kind of body.
@@ -76,9 +85,9 @@ func checkType(want BodyKind, header string) error {
 	return nil
 }
 
-// readJSON reads the request's JSON, which may have only the members of the route.
+// readJSON reads the request's JSON, which may have only the members of the route, or its CSV, which the handler reads.
 func (c *Call) readJSON() error {
-	if _, err := c.text.ReadFrom(&c.body); err != nil {
+	if _, err := c.text.ReadFrom(&c.body); err != nil || c.csv {
 		return err
 	}
 	d, err := c.json.parse(c.text.Bytes())

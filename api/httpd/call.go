@@ -32,11 +32,12 @@ type Call struct {
 	route    *servedRoute // nil when there is none
 	admitErr error        // the result of admit
 	limit    rateLimitState
+	csv      bool // the body is CSV
 
 	scratch [32]byte // for what is appended and copied at once
 
 	// A call that is used again has the memory of these (BenchmarkHandle in api).
-	text bytes.Buffer // a JSON body
+	text bytes.Buffer // a JSON body, or CSV
 	json Document     // its members
 }
 
@@ -149,6 +150,9 @@ func (c *Call) readBody() error {
 
 // Operation is the method and the path of the request's route, as the description has them.
 func (c *Call) Operation() (method, path string) { return c.route.Method, c.route.Path }
+
+// CSV is the body, if it is CSV.
+func (c *Call) CSV() (text []byte, is bool) { return c.text.Bytes(), c.csv }
 
 // Document is the request's JSON.
 func (c *Call) Document() *Document { return &c.json }

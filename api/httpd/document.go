@@ -151,15 +151,78 @@ func (d *Document) check(f *Fields) error {
 			return Refuse(Unacceptable, "%s was sent twice: send it once.", m.name)
 		}
 		nested := f.Nested[string(m.name)]
-		if nested == nil || m.raw[0] != '{' {
+		if nested == nil {
 			continue
 		}
+		if err := m.check(nested); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check checks a member that is an object, or a list of objects.
+func (m *member) check(f *Fields) error {
+	switch m.raw[0] {
+	case '{':
 		object, err := ParseDocument(m.raw)
 		if err != nil {
 			return err
 		}
-		if err := object.check(nested); err != nil {
-			return err
+		return object.check(f)
+	case '[':
+		for i, object := range listOf(m.raw) {
+			if object == nil {
+				continue // its type is refused when it is read
+			}
+			if err := object.check(f); err != nil {
+				return inList(string(m.name), i, err)
+			}
+		}
+	}
+	return nil
+}
+
+// listOf returns the objects of a list, nil in place of what is none.
+func listOf(raw []byte) []*Document {
+	var items []json.RawMessage
+	if json.Unmarshal(raw, &items) != nil {
+		return nil
+	}
+	list := make([]*Document, len(items))
+	for i, item := range items {
+		if item[0] == '{' {
+			list[i], _ = ParseDocument(item) // the whole body was valid
+		}
+	}
+	return list
+}
+
+// inList is a refusal of what is at an index of a list.
+func inList(name string, i int, err error) error {
+	r, ok := errors.AsType[*Refusal](err)
+	if !ok {
+		return err
+	}
+	at := *r
+	at.Detail = name + "[" + strconv.Itoa(i) + "]: " + r.Detail
+	return &at
+}
+
+// Objects calls visit with each object of the member's list, which has at least one and at most that many. A refusal by visit names the
+// object.
+func (d *Document) Objects(name string, most int, visit func(*Document) error) error {
+	list := listOf(d.get(name))
+	if len(list) == 0 || len(list) > most {
+		return Refuse(Unacceptable, "%s must be a list of 1 to %d objects.", name, most)
+	}
+	for i, object := range list {
+		err := error(Refuse(Unacceptable, "it must be an object."))
+		if object != nil {
+			err = visit(object)
+		}
+		if err != nil {
+			return inList(name, i, err)
 		}
 	}
 	return nil

@@ -78,6 +78,30 @@ func TestDocumentTypes(t *testing.T) {
 	}
 }
 
+// TestListsOfObjects: unknown members are found in lists too, and a refusal says where.
+func TestListsOfObjects(t *testing.T) {
+	fields := &Fields{Names: []string{"list", "texts"}, Nested: map[string]*Fields{"list": {Names: []string{"email", "at"}}}}
+	d, err := ParseDocument([]byte(`{"list":[{"email":"a"},{"emial":"b"}],"texts":["x"]}`))
+	require.NoError(t, err)
+	require.EqualError(t, d.check(fields), `list[1]: "emial" is not known: did you mean email? Known are email, at.`)
+	d, err = ParseDocument([]byte(`{"list":[{"email":"a"},{"email":7},8],"texts":["x"]}`))
+	require.NoError(t, err)
+	require.NoError(t, d.check(fields))
+	var got []string
+	read := func(object *Document) error {
+		text, err := object.RequiredText("email")
+		got = append(got, text)
+		return err
+	}
+	require.EqualError(t, d.Objects("list", 3, read), "list[1]: email must be a string.")
+	require.Equal(t, []string{"a", ""}, got)
+	require.EqualError(t, d.Objects("list", 3, func(*Document) error { return nil }), "list[2]: it must be an object.")
+	for _, wrong := range []string{"texts", "none"} {
+		require.Error(t, d.Objects(wrong, 3, read))
+	}
+	require.ErrorContains(t, d.Objects("list", 2, read), "1 to 2 objects")
+}
+
 func FuzzDocument(f *testing.F) {
 	f.Add([]byte(`{"a":"x","b":[1,{"c":null}],"a":true}`))
 	f.Add([]byte("{\"\\u0061\" :\t-1.5e3\n}"))

@@ -13,7 +13,7 @@ type BodyKind uint8
 
 const (
 	BodyNone BodyKind = iota
-	BodyJSON          // held in memory
+	BodyJSON          // held in memory, as CSV is
 	BodyForm          // multipart/form-data, read as a stream
 )
 
@@ -22,12 +22,13 @@ type Content struct {
 	Query  []string // the names of the query parameters
 	Body   BodyKind
 	Fields *Fields // the members of a JSON body, or the parts of a form
+	CSV    bool    // a JSON body may be sent as CSV instead
 }
 
 // Fields are the names that an object may have.
 type Fields struct {
 	Names  []string
-	Nested map[string]*Fields // those that are objects with names of their own
+	Nested map[string]*Fields // those that are objects, or lists of objects, with names of their own
 }
 
 // Route is one method of one path.
@@ -37,7 +38,7 @@ type Route struct {
 	Content
 	WhileDraining bool  // served while the server drains
 	PageQuery     bool  // the query is of the page that is served, which reads it in the browser: nothing of it is refused
-	MaxBody       int64 // bytes of a JSON body; 0 is MaxJSON
+	MaxBody       int64 // bytes of a body that is held in memory; 0 is MaxJSON
 	// Frequent says that many requests arrive together: their answers are written in a row, and their calls are used again, so
 	// that no answer may be a stream.
 	Frequent bool

@@ -20,6 +20,7 @@ type Receipt struct {
 	Rows      int64          `json:"rows"` // of these jobs, with it as e-mail cell
 	Cached    int64          `json:"cached"`
 	Answers   int64          `json:"answers"` // of the cached, those kept for an Idempotency-Key
+	Reports   int64          `json:"reports"` // records of what became of messages to it
 	Caches    []erasedCache  `json:"caches"`
 	Expiring  []expiringCopy `json:"ages_out"`
 	Problem   *string        `json:"problem"`
@@ -45,7 +46,7 @@ func NewReceipt(e store.Erasure, expires func(job string) time.Time) Receipt {
 		expires = func(string) time.Time { return time.Time{} }
 	}
 	r := Receipt{ID: e.ID, Hash: e.Hash, Status: "done", Requested: Time(e.Requested), Done: TimeOrNil(e.Done), Jobs: e.JobCount, Rows: e.Rows,
-		Cached: e.Answers, Answers: e.Answers, Caches: []erasedCache{}, Expiring: []expiringCopy{}, Problem: TextOrNil(e.Fault)}
+		Cached: e.Answers, Answers: e.Answers, Reports: e.Reports, Caches: []erasedCache{}, Expiring: []expiringCopy{}, Problem: TextOrNil(e.Fault)}
 	if e.Open() {
 		r.Status = "open"
 	}

@@ -52,7 +52,7 @@ func killedErasureMain() {
 	a, err := engine.Parse(os.Args[2])
 	fail(err)
 	c := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: os.Args[1], Table: engine.DefaultTable(), Lists: known})
-	r := admin.NewEraser(s, c, nil, killingCache{}, nil)
+	r := admin.NewEraser(s, c, nil, nil, killingCache{}, nil)
 	_, err = r.Erase(context.Background(), a, "test", time.Now())
 	fail(err)
 	os.Exit(3) // it must have been killed

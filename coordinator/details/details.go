@@ -22,6 +22,22 @@ type Details struct {
 	Node       string        // that probed; empty if none did
 	Took       time.Duration // less than zero: not known, as for rows of a job
 	Table      *engine.Table // has the sources of the rules
+	Chance     Chance
+}
+
+// Chance is how probable it is that the address takes mail; not known if N is 0.
+type Chance struct {
+	Value float64 // 0 to 1
+	N     int64   // outcomes that it rests on
+}
+
+// appendJSON appends two members.
+func (c Chance) appendJSON(dst []byte) []byte {
+	if c.N == 0 {
+		return append(dst, `"probability":null,"probability_n":null`...)
+	}
+	dst = strconv.AppendFloat(append(dst, `"probability":`...), c.Value, 'f', 4, 64)
+	return strconv.AppendInt(append(dst, `,"probability_n":`...), c.N, 10)
 }
 
 // AppendJSON appends the details as an object. The score is explained as of now.
@@ -67,7 +83,8 @@ func (d *Details) AppendJSON(dst []byte, now time.Time) []byte {
 		dst = jsontext.AppendString(append(dst, `{"name":`...), p.Name)
 		dst = append(strconv.AppendInt(append(dst, `,"points":`...), int64(p.Points), 10), '}')
 	}
-	return append(strconv.AppendBool(append(dst, `],"is_alias":`...), v.Flags.Has(engine.FlagAlias)), '}')
+	dst = strconv.AppendBool(append(dst, `],"is_alias":`...), v.Flags.Has(engine.FlagAlias))
+	return append(d.Chance.appendJSON(append(dst, ',')), '}')
 }
 
 // appendControl appends the reply to another recipient that the answer rests on.

@@ -32,6 +32,7 @@ type Config struct {
 	Jobs    *Jobs
 	Caches  Caches                           // nil if another process has them: erasures wait for it
 	Answers func(folded string) (int, error) // deletes answers kept for their Idempotency-Key
+	Reports func(folded string) (int, error) // deletes what is kept for reports about messages
 	// History deletes verifications from the history of accounts; nil: there is none.
 	History func(ctx context.Context, folded string) (int, error)
 	Log     *slog.Logger // default: none
@@ -153,7 +154,7 @@ func (e *Eraser) tryErasure(ctx context.Context, id string) error {
 	was := erasure.Fault
 	erasure.LastTry = time.Now().UTC()
 	var faults []string
-	for _, step := range [...]func(context.Context, *store.Erasure) error{e.eraseJobs, e.eraseAnswers, e.eraseHistory, e.eraseCaches} {
+	for _, step := range [...]func(context.Context, *store.Erasure) error{e.eraseJobs, e.eraseAnswers, e.eraseHistory, e.eraseReports, e.eraseCaches} {
 		err := step(ctx, &erasure)
 		if errors.Is(err, store.ErrBroken) || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
@@ -220,6 +221,13 @@ func (e *Eraser) eraseHistory(ctx context.Context, erasure *store.Erasure) error
 		return nil
 	}
 	_, err := e.cfg.History(ctx, erasure.Address)
+	return err
+}
+
+// eraseReports is the step for what is kept for reports about messages to the address.
+func (e *Eraser) eraseReports(_ context.Context, erasure *store.Erasure) error {
+	n, err := e.cfg.Reports(erasure.Address)
+	erasure.Reports += int64(n)
 	return err
 }
 

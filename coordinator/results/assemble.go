@@ -17,6 +17,7 @@ import (
 	"probity/coordinator/details"
 	"probity/coordinator/jobfiles"
 	"probity/engine"
+	"probity/engine/outcome"
 	"probity/internal/pipeline"
 	"probity/prober/wire/press"
 	"probity/store"
@@ -90,6 +91,8 @@ type Config struct {
 	Suggest     func(engine.Address) string         // did-you-mean, empty where there is none
 	TestVerdict func(engine.Address) engine.Verdict // of the rows of test jobs
 	Table       func() *engine.Table                // has the sources of rules
+	// Probability is how probable it is that an address of an account takes mail, as outcome.Probability says; nil: not known.
+	Probability func(account string, b outcome.Bin) (p float64, n int64, known bool)
 }
 
 // Renderer renders the results of jobs. It is safe for concurrent use; the memory of pages is reused from job to job.

@@ -11,6 +11,7 @@ import (
 	"probity/coordinator/details"
 	"probity/coordinator/jobfiles"
 	"probity/engine"
+	"probity/engine/outcome"
 	"probity/internal/jsontext"
 	"probity/prober/wire/press"
 )
@@ -159,6 +160,11 @@ func (p *page) addDetails(ans *answer, t *shownVerdict) error {
 	ans.details, ans.scored = d, v.VerifiedAt
 	if addr, err := engine.ParseTrimmed(string(p.mail)); err == nil {
 		d.Normalized = addr.Folded()
+	}
+	if of := p.a.r.cfg.Probability; of != nil && !p.a.job.Test {
+		if chance, n, known := of(p.a.job.Account, outcome.BinOf(ans.provider.text, v.Status, v.Reason, ans.v.Score)); known {
+			d.Chance = details.Chance{Value: chance, N: n}
+		}
 	}
 	rule, err := p.names.lookup(t.refs[jobfiles.NameRule])
 	if err != nil {

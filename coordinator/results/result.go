@@ -18,8 +18,9 @@ type Single struct {
 	Node       string // that probed; empty if none did
 	Took       time.Duration
 	Credits    int64
-	Details    bool          // include the 16th key, details
-	Table      *engine.Table // for details
+	Details    bool           // include the 16th key, details
+	Table      *engine.Table  // for details
+	Chance     details.Chance // for details
 }
 
 // AppendJSON appends the verification result of the API: 15 keys, or 16 with details. The score is as of now.
@@ -28,7 +29,7 @@ func (s *Single) AppendJSON(dst []byte, now time.Time) []byte {
 	r := row{email: s.Email, verdict: v, score: engine.Score(v, now), provider: v.ProviderName, mx: v.MX, credits: s.Credits}
 	dst = r.appendKeys(append(dst, '{'))
 	if s.Details {
-		d := details.Details{Verdict: v, Normalized: s.Normalized, DidYouMean: s.DidYouMean, Node: s.Node, Took: s.Took, Table: s.Table}
+		d := details.Details{Verdict: v, Normalized: s.Normalized, DidYouMean: s.DidYouMean, Node: s.Node, Took: s.Took, Table: s.Table, Chance: s.Chance}
 		dst = d.AppendJSON(append(dst, `,"details":`...), now)
 	}
 	return append(dst, '}')

@@ -138,7 +138,7 @@ func (w *adminTest) serveAdmin(key string) {
 	t := w.t
 	c, s, k := openStores(t, w.data)
 	server, err := api.New(api.Config{}, api.Deps{Store: s, Coordinator: c, FS: vfs.Default, Scratch: filepath.Join(w.data, "scratch"),
-		Eraser: NewEraser(s, c, nil, LocalCache{k}, nil)})
+		Eraser: NewEraser(s, c, nil, nil, LocalCache{k}, nil)})
 	require.NoError(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

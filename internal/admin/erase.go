@@ -18,6 +18,7 @@ import (
 	"probity/internal/console"
 	"probity/store"
 	"probity/store/cache"
+	"probity/store/feedback"
 )
 
 type eraseCmd struct {
@@ -94,13 +95,24 @@ func receiptCells(r record.Receipt) []string {
 // EraseHistory erases an address from the history of accounts.
 type EraseHistory func(ctx context.Context, folded string) (int, error)
 
-// NewEraser makes the eraser of a store, its jobs, its history and its caches. It also deletes answers that are stored under an
-// Idempotency-Key.
-func NewEraser(s *store.Store, jobs *coordinator.Coordinator, history EraseHistory, caches erase.Caches, log *slog.Logger) *erase.Eraser {
+// NewEraser makes the eraser of a store, its jobs, its feedback, its history and its caches. It also deletes answers that are stored under
+// an Idempotency-Key. book is nil where no other part of the process uses the feedback.
+func NewEraser(s *store.Store, jobs *coordinator.Coordinator, book *feedback.Book, history EraseHistory, caches erase.Caches,
+	log *slog.Logger) *erase.Eraser {
 	storedAnswers := func(folded string) (int, error) {
 		return s.EraseAnswers(func(body []byte) bool { return record.IsAnswerAbout(body, folded) })
 	}
-	return erase.New(erase.Config{Store: s, Jobs: jobs.ForErasure(), Caches: caches, Answers: storedAnswers, History: history, Log: log})
+	reports := func(folded string) (int, error) {
+		if book != nil {
+			return book.Erase(folded)
+		}
+		opened, err := feedback.Open(s)
+		if err != nil {
+			return 0, err
+		}
+		return opened.Erase(folded)
+	}
+	return erase.New(erase.Config{Store: s, Jobs: jobs.ForErasure(), Caches: caches, Answers: storedAnswers, Reports: reports, History: history, Log: log})
 }
 
 // LocalCache is the cache of this process as the only one.

@@ -60,7 +60,7 @@ func openLocal(dir string, mayCreate bool) (client, error) {
 	// The coordinator does not run: after an erasure, unfinished jobs go on without the address at the next start.
 	c := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: dir, Table: engine.DefaultTable(), Lists: known})
 	local, err := api.NewLocal(store.AuditActor("command line", from), api.Deps{Store: s, Coordinator: c, FS: vfs.Default,
-		Scratch: filepath.Join(dir, "scratch"), Eraser: NewEraser(s, c, stoppedHistory(dir).erase, caches, nil)})
+		Scratch: filepath.Join(dir, "scratch"), Eraser: NewEraser(s, c, nil, stoppedHistory(dir).erase, caches, nil)})
 	if err != nil {
 		return client{}, errors.Join(err, s.Close())
 	}

@@ -31,6 +31,7 @@ import (
 	"probity/store"
 	"probity/store/cache"
 	"probity/store/diskroom"
+	"probity/store/feedback"
 )
 
 // Node is a coordinator and a prober in one process, connected by method calls; or a coordinator and a fleet of remote probers.
@@ -40,7 +41,8 @@ type Node struct {
 	Resolver    *dns.Resolver
 	Prober      *prober.Prober // nil with a fleet
 	Coordinator *coordinator.Coordinator
-	Warn        *slog.Logger // for warnings to the user who waits
+	Feedback    *feedback.Book // of a service
+	Warn        *slog.Logger   // for warnings to the user who waits
 
 	version     string
 	startedAt   time.Time
@@ -128,6 +130,10 @@ func OpenNode(f *nodeflags.Probing, cfg NodeConfig) (n *Node, err error) {
 	}
 	if cfg.service {
 		c.OnFinish, c.TestVerdict, c.Suppress = jobEndParts, reasons.Simulate, n.isSuppressed
+		if n.Feedback, err = feedback.Open(n.Store); err != nil {
+			return n, fmt.Errorf("feedback: %w", err)
+		}
+		c.Probability = n.Feedback.Probability
 	}
 	n.Coordinator = coordinator.New(c)
 	return n, nil

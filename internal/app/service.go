@@ -16,6 +16,7 @@ import (
 
 	"probity/api"
 	"probity/api/adminlistener"
+	"probity/api/feedback"
 	"probity/api/httpd"
 	"probity/api/record"
 	"probity/coordinator/callback"
@@ -119,7 +120,7 @@ func (s *Service) Open() (err error) {
 	if err != nil {
 		return err
 	}
-	s.Registry.MustRegister(s.node.Coordinator, s.node.Resolver, s.node.Store)
+	s.Registry.MustRegister(s.node.Coordinator, s.node.Resolver, s.node.Store, s.node.Feedback)
 	if s.node.Cache != nil { // a coordinator without a prober has none
 		s.Registry.MustRegister(s.node.Cache)
 	}
@@ -160,14 +161,14 @@ func (s *Service) Open() (err error) {
 	if s.node.fleet == nil {
 		caches = admin.LocalCache{Cache: s.node.Cache}
 	}
-	s.eraser = admin.NewEraser(s.node.Store, s.node.Coordinator, s.history.Erase, caches, s.Log)
+	s.eraser = admin.NewEraser(s.node.Store, s.node.Coordinator, s.node.Feedback, s.history.Erase, caches, s.Log)
 	s.warnAtStart()
 	s.server, err = api.New(api.Config{PublicURL: c.PublicURL, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
 		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor, Config: httpd.Config{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.Config()}},
 		api.Deps{Store: s.node.Store, Coordinator: s.node.Coordinator, Callbacks: s.callbacks, FS: s.room.Files(),
 			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: s.node.report, Views: s.node.nodeViews(), Findings: findings(s.node.audit)},
 			Scratch:  s.scratchDir(), Log: s.Log, Metrics: s.Registry, Eraser: s.eraser,
-			History: s.history})
+			History: s.history, Feedback: s.node.Feedback})
 	return err
 }
 
@@ -207,12 +208,14 @@ func (s *Service) Run(ctx context.Context) error {
 	components, stopComponents := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopComponents()
 	var backend, frontend sync.WaitGroup
-	var errs [6]error
+	var errs [7]error
 	backend.Go(func() { s.reloadOnHangup(components, s.healthMetrics.recordingFailure(s.reload)) })
 	backend.Go(func() { errs[0] = s.node.Run(components); stop() })
 	backend.Go(func() { errs[1] = s.callbacks.Run(components); stop() })
 	backend.Go(func() { errs[4] = s.eraser.Run(components); stop() })
 	backend.Go(func() { errs[5] = s.history.Run(components); stop() })
+	matcher := feedback.Matcher{Book: s.node.Feedback, Jobs: s.node.Coordinator, History: s.history, Log: s.Log}
+	backend.Go(func() { errs[6] = matcher.Run(components); stop() })
 	frontend.Go(func() { errs[2] = s.server.Serve(ctx, s.publicListener, drainTimeout); stop() })
 	frontend.Go(func() { errs[3] = serveAdminHTTP(ctx, s.adminListener, s.adminHandler()); stop() })
 	backend.Go(func() { s.maintainStore(components) })
@@ -257,7 +260,7 @@ func (s *Service) maintainStore(ctx context.Context) {
 		case now := <-hour.C: // expired windows, stored answers, sessions, lock-outs and receipts
 			state := s.node.Store
 			for _, sweep := range []func(time.Time) (int, error){
-				state.SweepWindows, state.SweepAnswers, state.SweepSessions, state.SweepLockouts, state.SweepErasures,
+				state.SweepWindows, state.SweepAnswers, state.SweepSessions, state.SweepLockouts, state.SweepErasures, s.node.Feedback.Sweep,
 			} {
 				_, failed := sweep(now)
 				err = errors.Join(err, failed)

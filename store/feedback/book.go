@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -24,7 +23,7 @@ import (
 // MaxDelay is how long after a verdict an outcome bears on it.
 const MaxDelay = 30 * 24 * time.Hour
 
-// MaxWaiting bounds the reports of an account that wait to be matched.
+// MaxWaiting is Book.Limit unless it is set.
 const MaxWaiting = 1_000_000
 
 // outcomeLife is how long the outcome of a verdict is kept: longer than reports about it may be sent again.
@@ -33,14 +32,19 @@ const outcomeLife = 2 * MaxDelay
 // maxCommit bounds the records that one commit changes.
 const maxCommit = 1000
 
-// ErrFull refuses reports beyond MaxWaiting.
-var ErrFull = fmt.Errorf("%d reports of this account wait to be matched with their verdicts", MaxWaiting)
+// outcomeAccount is where the account begins in a key of kindOutcome.
+const outcomeAccount = 2 + hashSize
+
+// ErrFull refuses reports beyond Book.Limit.
+var ErrFull = errors.New("too many reports of this account wait to be matched with their verdicts")
 
 // Book is the feedback of an installation. Its methods may be called from any goroutine.
 type Book struct {
 	db     *store.Store
 	secret []byte
 	events [events]atomic.Int64
+
+	Limit int64 // bounds the reports of an account that wait to be matched; it is set before the first of them
 
 	mu      sync.RWMutex
 	all     outcome.Tally
@@ -67,7 +71,7 @@ func Open(db *store.Store) (*Book, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Book{db: db, secret: secret, own: map[string]*outcome.Tally{}, waiting: map[string]int64{}}
+	b := &Book{db: db, secret: secret, Limit: MaxWaiting, own: map[string]*outcome.Tally{}, waiting: map[string]int64{}}
 	err = scan(db.Reader(), recordKey(kindCount), nil, func(k, v []byte) error {
 		account, bin, err := readCountKey(k)
 		if err != nil {
@@ -144,12 +148,6 @@ func (b *Book) keyed(sum []byte) (h Hash) {
 	return h
 }
 
-// Keep is the part of a settlement that keeps the verdict of a single call, given to folded.
-func (b *Book) Keep(account, folded string, v Verdict) store.Part {
-	h := b.hashOfFolded(folded)
-	return func(batch *pebble.Batch) error { return batch.Set(verdictKey(h, account), keptVerdict(h, v), nil) }
-}
-
 // Added is what became of the reports of a call.
 type Added struct{ Accepted, Repeated int }
 
@@ -157,7 +155,7 @@ type Added struct{ Accepted, Repeated int }
 // taken and others are not; all can be sent again.
 func (b *Book) Add(account string, reports []Report) (sum Added, err error) {
 	b.mu.RLock()
-	full := b.waiting[account]+int64(len(reports)) > MaxWaiting
+	full := b.waiting[account]+int64(len(reports)) > b.Limit
 	b.mu.RUnlock()
 	if full {
 		return sum, ErrFull
@@ -222,7 +220,7 @@ func (c *Case) Offer(v Verdict) {
 	}
 }
 
-// Waiting returns up to limit reports that wait, by account, with the kept verdicts of single calls.
+// Waiting returns up to limit reports that wait, by account.
 func (b *Book) Waiting(limit int) (map[string][]Case, error) {
 	found, n := map[string][]Case{}, 0
 	err := scan(b.db.Reader(), recordKey(kindWaiting), nil, func(k, _ []byte) error {
@@ -237,21 +235,6 @@ func (b *Book) Waiting(limit int) (map[string][]Case, error) {
 		}
 		return nil
 	})
-	for account, cases := range found {
-		for i := range cases {
-			c := &cases[i]
-			v, failed := get(b.db.Reader(), verdictKey(c.Hash, account))
-			if failed != nil || v == nil {
-				err = errors.Join(err, failed)
-				continue
-			}
-			h, kept, failed := readKeptVerdict(v)
-			err = errors.Join(err, failed)
-			if failed == nil && h == c.Hash {
-				c.Offer(kept)
-			}
-		}
-	}
 	return found, err
 }
 
@@ -431,17 +414,11 @@ func (b *Book) Erase(folded string) (n int, err error) {
 		return err
 	})
 	err = errors.Join(err, scan(b.db.Reader(), recordKey(kindOutcome, h[:]), nil, func(k, _ []byte) error {
-		collect(string(k[2+hashSize:]), k)
-		return nil
-	}))
-	err = errors.Join(err, scan(b.db.Reader(), recordKey(kindVerdict, h.slot()), nil, func(k, v []byte) error {
-		if bytes.HasPrefix(v, h[:]) {
-			collect(string(k[5:]), k)
-		}
+		collect(string(k[outcomeAccount:]), k)
 		return nil
 	}))
 	for _, account := range slices.Sorted(maps.Keys(keys)) {
-		deleted, failed := b.deleteAll(account, keys[account], func(k, v []byte) bool { return k[1] != kindVerdict || bytes.HasPrefix(v, h[:]) })
+		deleted, failed := b.deleteAll(account, keys[account], func([]byte) bool { return true })
 		n += deleted
 		err = errors.Join(err, failed)
 	}
@@ -449,7 +426,7 @@ func (b *Book) Erase(folded string) (n int, err error) {
 }
 
 // deleteAll deletes those records of an account that are still there and match.
-func (b *Book) deleteAll(account string, keys [][]byte, match func(k, v []byte) bool) (n int, err error) {
+func (b *Book) deleteAll(account string, keys [][]byte, match func(v []byte) bool) (n int, err error) {
 	for part := range slices.Chunk(keys, maxCommit) {
 		deleted, waited := 0, int64(0)
 		err := b.db.Commit(account, func(batch *pebble.Batch) error {
@@ -458,7 +435,7 @@ func (b *Book) deleteAll(account string, keys [][]byte, match func(k, v []byte) 
 				if err != nil {
 					return err
 				}
-				if v == nil || !match(k, v) {
+				if v == nil || !match(v) {
 					continue
 				}
 				if err := batch.Delete(k, nil); err != nil {
@@ -482,50 +459,40 @@ func (b *Book) deleteAll(account string, keys [][]byte, match func(k, v []byte) 
 	return n, nil
 }
 
-// Sweep deletes verdicts and outcomes that no report can bear on any more, and returns their number.
+// Sweep deletes outcomes that no report can bear on any more, and returns their number. Counts stay.
 func (b *Book) Sweep(now time.Time) (n int, err error) {
-	old := func(k, v []byte) bool {
-		if k[1] == kindVerdict {
-			_, kept, err := readKeptVerdict(v)
-			return err != nil || now.Sub(kept.At) > MaxDelay
-		}
+	old := func(v []byte) bool {
 		c, err := readCounted(v)
 		return err != nil || now.Sub(c.verdict.At) > outcomeLife
 	}
-	for _, kind := range []struct {
-		name   byte
-		before int // bytes of the key before the account
-	}{{kindVerdict, 5}, {kindOutcome, 2 + hashSize}} {
-		var from []byte
-		for {
-			keys, found := map[string][][]byte{}, 0
-			err := scan(b.db.Reader(), recordKey(kind.name), from, func(k, v []byte) error {
-				if !old(k, v) || len(k) < kind.before {
-					return nil
-				}
-				account := string(k[kind.before:])
-				keys[account] = append(keys[account], bytes.Clone(k))
-				from = append(bytes.Clone(k), 0)
-				found++
-				if found == maxCommit {
-					return errStop
-				}
+	var from []byte
+	for {
+		keys, found := map[string][][]byte{}, 0 // by account
+		err := scan(b.db.Reader(), recordKey(kindOutcome), from, func(k, v []byte) error {
+			if len(k) <= outcomeAccount || !old(v) {
 				return nil
-			})
+			}
+			account := string(k[outcomeAccount:])
+			keys[account] = append(keys[account], bytes.Clone(k))
+			from = append(bytes.Clone(k), 0)
+			found++
+			if found == maxCommit {
+				return errStop
+			}
+			return nil
+		})
+		if err != nil {
+			return n, err
+		}
+		for account, of := range keys {
+			deleted, err := b.deleteAll(account, of, old)
+			n += deleted
 			if err != nil {
 				return n, err
 			}
-			for account, of := range keys {
-				deleted, err := b.deleteAll(account, of, old)
-				n += deleted
-				if err != nil {
-					return n, err
-				}
-			}
-			if found < maxCommit {
-				break
-			}
+		}
+		if found < maxCommit {
+			return n, nil
 		}
 	}
-	return n, nil
 }

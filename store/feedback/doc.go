@@ -7,11 +7,7 @@
 //  2. Of one verdict one outcome counts, the greatest reported within MaxDelay. A report that is sent again changes nothing.
 //  3. Counts and the outcomes that they count change in one commit, and those in memory after it.
 //  4. After Erase has returned nil no record of the address is left; counts stay, and name nothing.
-//  5. Reports that wait are bounded for each account, kept verdicts by their slots, and outcomes by the verdicts that were given.
+//  5. Reports that wait are bounded for each account, and outcomes by the verdicts that were given.
 //
-// In detail:
-//
-//   - Verdicts of single calls are kept here for MaxDelay, in 2^20 slots of each account that the hash of the address chooses: of two
-//     addresses with one slot the later is kept. Those of lists are in the files of jobs.
-//   - A report waits until Settle says what it was about. Reports about nothing are counted and dropped.
+// A report waits until Settle says what it was about. Reports about nothing are counted and dropped.
 package feedback

@@ -31,7 +31,6 @@ type Report struct {
 //
 //	kind             key after it                           value
 const (
-	kindVerdict   = 'v' // slot [3]byte, account            hash, time, bin
 	kindWaiting   = 'w' // hash, time, kind, account        empty
 	kindOutcome   = 'o' // hash, account                    kind, time of the last report, time of the verdict, bin
 	kindCount     = 'c' // account, 0, bin                  a uvarint for each outcome.Kind
@@ -41,7 +40,6 @@ const (
 const (
 	hashSize = len(Hash{})
 	timeSize = 8
-	slotBits = 20
 )
 
 // errDamaged is wrapped by the errors of records that this program did not write.
@@ -61,16 +59,6 @@ func recordKey(kind byte, parts ...[]byte) []byte {
 func timeBytes(t time.Time) []byte { return binary.BigEndian.AppendUint64(nil, uint64(t.Unix())) }
 
 func readTime(b []byte) time.Time { return time.Unix(int64(binary.BigEndian.Uint64(b)), 0).UTC() }
-
-// slot is where the verdict of an address is kept.
-func (h Hash) slot() []byte {
-	n := binary.BigEndian.Uint32(h[:]) >> (32 - slotBits)
-	return []byte{byte(n >> 16), byte(n >> 8), byte(n)}
-}
-
-func verdictKey(h Hash, account string) []byte {
-	return recordKey(kindVerdict, h.slot(), []byte(account))
-}
 
 func outcomeKey(h Hash, account string) []byte { return recordKey(kindOutcome, h[:], []byte(account)) }
 
@@ -112,21 +100,6 @@ func readVerdict(b []byte) (v Verdict, ok bool) {
 	v.At = readTime(b)
 	v.Bin, ok = readBin(b[timeSize:])
 	return v, ok
-}
-
-// keptVerdict is the value of kindVerdict.
-func keptVerdict(h Hash, v Verdict) []byte { return appendVerdict(h[:len(h):len(h)], v) }
-
-func readKeptVerdict(b []byte) (h Hash, v Verdict, err error) {
-	if len(b) < hashSize {
-		return h, v, damaged(kindVerdict)
-	}
-	copy(h[:], b)
-	v, ok := readVerdict(b[hashSize:])
-	if !ok {
-		err = damaged(kindVerdict)
-	}
-	return h, v, err
 }
 
 // counted is an outcome that is counted, with its verdict.

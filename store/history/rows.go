@@ -84,6 +84,7 @@ func appendVerification(dst []byte, v *Verification) []byte {
 	}
 	dst = append(binary.BigEndian.AppendUint64(dst, uint64(v.At.UnixMilli())), flags)
 	dst = detail.AppendString(detail.AppendString(dst, v.Request), v.Email)
+	dst = detail.AppendString(dst, v.Verdict.ProviderName)
 	dst = binary.AppendVarint(detail.AppendString(dst, v.Key), v.Credits)
 	dst = engine.AppendCore(dst, &v.Verdict)
 	if !v.Proof {
@@ -98,7 +99,9 @@ func readVerification(src []byte) (v Verification, err error) {
 	v.At = time.UnixMilli(int64(r.Uint64())).UTC()
 	flags := r.Byte()
 	v.Test, v.Proof = flags&isTest != 0, flags&hasProof != 0
-	v.Request, v.Email, v.Key = r.String(), r.String(), r.String()
+	v.Request, v.Email = r.String(), r.String()
+	receiver := r.String()
+	v.Key = r.String()
 	v.Credits = r.Varint()
 	if r.Bad || flags&^allFlags != 0 || len(r.Src) < engine.CoreSize {
 		return v, ErrMalformed
@@ -108,6 +111,7 @@ func readVerification(src []byte) (v Verification, err error) {
 	if v.Verdict, err = engine.ReadCore(core); err != nil {
 		return v, ErrMalformed
 	}
+	v.Verdict.ProviderName = receiver
 	if v.Proof {
 		binary.BigEndian.PutUint64(v.Table[:], r.Uint64())
 		v.Node, v.Verdict.Rule = r.String(), r.String()

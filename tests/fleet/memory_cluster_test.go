@@ -144,7 +144,7 @@ func (f *memCluster) restartCoordinator(ip, id string, was *memCoordinator) *mem
 	h.resolver = f.resolver(f.table)
 	h.coordinator = coordinator.New(coordinator.Config{Store: h.store, FS: fs, Dir: "hub", Resolver: h.resolver, Prober: h.fleet, Table: f.table, Lists: known,
 		Log: f.log.logger("hub")})
-	h.eraser = admin.NewEraser(h.store, h.coordinator, nil, h.fleet, f.log.logger("hub"))
+	h.eraser = admin.NewEraser(h.store, h.coordinator, nil, nil, h.fleet, f.log.logger("hub"))
 	run := newRunGroup(f.t)
 	run.runBackend("gossip", gossip.Run)
 	run.runBackend("fleet", h.fleet.Run)

@@ -143,6 +143,7 @@ func (b *Builder) row(at uint32) []byte {
 func (b *Builder) AppendChunk(dst []byte, rows []uint32, rng *rand.Rand) []byte {
 	rng.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 	le := binary.LittleEndian
+	dst = slices.Grow(dst, b.Size()/max(1, b.Len())*len(rows)) // about what follows
 	head := len(dst)
 	dst = le.AppendUint32(dst, chunkMagic)
 	dst = le.AppendUint32(dst, uint32(len(rows)))

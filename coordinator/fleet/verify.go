@@ -216,7 +216,8 @@ func (s *batchSplitter) assign(row *wire.Row) {
 			p.maxRows = min(wire.MaxRows, provider.Sources(len(p.batch.Egress))*max(minPartRows, limit/2))
 		}
 		p.batch.Class = s.b.Class + "#" + s.b.Job // a window of its own at each node: no job waits for another's credit
-		p.batch.Rows = make([]wire.Row, 0, min(p.maxRows, 1+len(s.b.Rows)/max(1, len(s.r.identities))))
+		each := len(s.b.Rows) / max(1, len(s.r.identities))
+		p.batch.Rows = make([]wire.Row, 0, min(p.maxRows, each+each/4+1)) // few parts outgrow it
 		s.parts[s.owner.node] = p
 		s.all = append(s.all, p)
 		s.part = p

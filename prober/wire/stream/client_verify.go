@@ -31,9 +31,9 @@ type pendingBatch struct {
 	failed   error
 	received []bool // of each row of the batch: it is in or before the inbox
 
-	at      map[uint32]int // row number -> index; not changed
-	waiting []bool         // of each row: it is not emitted; Verify's own
-	left    int            // rows that are waiting
+	at      map[uint32]uint16 // row number -> index; not changed
+	waiting []bool            // of each row: it is not emitted; Verify's own
+	left    int               // rows that are waiting
 }
 
 // accept takes the next results. Each message brings rows that the batch still waits for, is the last, or says how many rows
@@ -162,9 +162,9 @@ func (c *Client) admit(ctx context.Context, b *wire.Batch, until time.Time) (*pe
 	c.last++
 	n := len(b.Rows)
 	pb := &pendingBatch{c: c, number: c.last, batch: b, until: until, wake: newWakeup(), table: table,
-		received: make([]bool, n), at: make(map[uint32]int, n), waiting: allRows(b), left: n}
+		received: make([]bool, n), at: make(map[uint32]uint16, n), waiting: allRows(b), left: n}
 	for i := range b.Rows {
-		pb.at[b.Rows[i].Number] = i
+		pb.at[b.Rows[i].Number] = uint16(i)
 	}
 	c.batches[pb.number] = pb
 	f := frames.NewBatchFrame(b, pb.number, max(time.Until(until), time.Second))

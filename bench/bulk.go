@@ -14,11 +14,12 @@ import (
 // fullJobRows is the list size for which the bars of the bulk scenario are meant.
 const fullJobRows = 5_000_000
 
-// runBulk measures a job of a tenth of the rows, one of all rows, and ten jobs of a tenth each at once, each run on a fresh
-// service.
+// runBulk measures a job of a tenth of the rows, one of all rows, and ten jobs of a tenth each at once, each run on a
+// fresh service.
 func runBulk(ctx context.Context, t *Trial) error {
 	return t.withInternet(ctx, 0, func(in *internet) error {
-		g, err := t.measureGrowth(ctx, in, func(ctx context.Context, in *internet, name, list string) (runStats, error) {
+		g, err := t.measureGrowth(ctx, in, func(ctx context.Context, in *internet, name, list string) (runStats,
+			error) {
 			return bulkOnFreshService(ctx, t, in, name, list)
 		})
 		if err != nil {
@@ -140,7 +141,8 @@ func (c *stageClock) closeStage() {
 	}
 	if n := len(c.stages); n > 0 {
 		for i := range now {
-			c.stages[n-1].Parts = append(c.stages[n-1].Parts, report.Part{Process: c.names[i], CPU: max(0, now[i]-c.last[i])})
+			c.stages[n-1].Parts = append(c.stages[n-1].Parts,
+				report.Part{Process: c.names[i], CPU: max(0, now[i]-c.last[i])})
 		}
 	}
 	c.last = now

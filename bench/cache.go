@@ -40,7 +40,8 @@ func runCache(ctx context.Context, t *Trial) error {
 			t.Metric("cpu_per_row", perItem(second.cpu, t.rows), "us")
 			t.Metric("floor_rows_per_second", ratio(float64(t.rows), bare.Seconds()), "rows/s")
 			t.Metric("ratio_to_floor", ratio(bare.Seconds(), second.elapsed.Seconds()), "ratio")
-			t.Metric("asked_again_share", ratio(float64(second.traffic.recipients), float64(first.traffic.recipients)), "ratio")
+			t.Metric("asked_again_share", ratio(float64(second.traffic.recipients), float64(first.traffic.recipients)),
+				"ratio")
 			t.reportPeak("peak_memory", second.peak)
 			t.AtMost("asked_again_share", 0.1)
 			t.Plots.Throughput = []report.Series{second.throughput}

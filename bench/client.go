@@ -89,7 +89,8 @@ func (s *service) cancel(ctx context.Context, key, id string) error {
 
 // results downloads the result of a job as zstd into a file, and returns how many bytes came.
 func (s *service) results(ctx context.Context, key, id, path string) (n int64, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.baseURL+"/v1/verify/bulk/"+id+"/results?compress=zstd", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		s.baseURL+"/v1/verify/bulk/"+id+"/results?compress=zstd", nil)
 	if err != nil {
 		return 0, err
 	}
@@ -140,7 +141,8 @@ func (s *service) send(req *http.Request, key string, want int) (*http.Response,
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, 500))
-	return nil, errors.Join(&responseError{path: req.URL.Path, code: answer.StatusCode, detail: strings.TrimSpace(string(body))}, err)
+	return nil, errors.Join(&responseError{path: req.URL.Path, code: answer.StatusCode,
+		detail: strings.TrimSpace(string(body))}, err)
 }
 
 // follow polls a job every pause until it has ended, and calls seen with each record.

@@ -16,8 +16,8 @@ const defaultNodes = 3
 // maxNodes is the limit of a fleet's addresses.
 const maxNodes = 64
 
-// runCluster measures the cost of probing over separate processes. All share one machine, so more nodes do not bring more cores.
-// Their real benefit, more source addresses, does not show here: the receivers have no limits.
+// runCluster measures the cost of probing over separate processes. All share one machine, so more nodes do not bring
+// more cores. Their real benefit, more source addresses, does not show here: the receivers have no limits.
 func runCluster(ctx context.Context, t *Trial) error {
 	nodes := t.Nodes
 	if nodes == 0 {
@@ -57,7 +57,8 @@ type fleetCount struct {
 }
 
 // bulkFleet runs one job on a fresh fleet.
-func bulkFleet(ctx context.Context, t *Trial, in *internet, nodes int, list string) (r runStats, c fleetCount, err error) {
+func bulkFleet(ctx context.Context, t *Trial, in *internet, nodes int,
+	list string) (r runStats, c fleetCount, err error) {
 	f, err := startFleet(ctx, t, in, nodes)
 	if err != nil {
 		return r, c, err
@@ -103,7 +104,8 @@ func reportFleet(t *Trial, c fleetCount, alone, r runStats) {
 	}
 	t.Metric("least_share_of_a_node", ratio(max(0, least)*float64(len(c.nodes)), total), "ratio")
 	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "probers, the whole list", Parts: parts},
-		report.Stage{Name: "serve alone, the whole list", Parts: []report.Part{{Process: "serve", CPU: alone.cpu}, {Process: "sim", CPU: alone.simCPU}}})
+		report.Stage{Name: "serve alone, the whole list",
+			Parts: []report.Part{{Process: "serve", CPU: alone.cpu}, {Process: "sim", CPU: alone.simCPU}}})
 	if t.rows >= growthMinRows { // short lists mostly wait for the slowest host
 		t.AtLeast("ratio_to_alone", 0.7)
 	}

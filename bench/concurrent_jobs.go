@@ -14,16 +14,16 @@ import (
 	"probity/bench/report"
 )
 
-// concurrentJobs is how many jobs share one service, and concurrentPollEvery is how often each is polled: rarely enough to be no
-// load, often enough to see the end of the last job in time.
+// concurrentJobs is how many jobs share one service, and concurrentPollEvery is how often each is polled: rarely enough
+// to be no load, often enough to see the end of the last job in time.
 const (
 	concurrentJobs      = 10
 	concurrentPollEvery = 400 * time.Millisecond
 )
 
-// measureConcurrentJobs splits the list of a growth into ten jobs of ten accounts, and compares the time from the first upload to the
-// last downloaded result with that of one job: the mean of a run before the ten and one after them, since the speed of a shared
-// machine varies.
+// measureConcurrentJobs splits the list of a growth into ten jobs of ten accounts, and compares the time from the first
+// upload to the last downloaded result with that of one job: the mean of a run before the ten and one after them, since
+// the speed of a shared machine varies.
 func measureConcurrentJobs(ctx context.Context, t *Trial, in *internet, g growth) error {
 	parts, err := splitList(g.list, filepath.Join(t.Dir, "part"), concurrentJobs)
 	if err != nil {
@@ -38,8 +38,10 @@ func measureConcurrentJobs(ctx context.Context, t *Trial, in *internet, g growth
 		return err
 	}
 	singleJob := mean(g.large.elapsed.Seconds(), repeated.elapsed.Seconds())
-	t.Metric("cpu_of_ten_jobs_to_whole", ratio(tenJobs.cpu.Seconds(), mean(g.large.cpu.Seconds(), repeated.cpu.Seconds())), "ratio")
-	t.Metric("connections_of_ten_jobs_to_whole", ratio(float64(tenJobs.traffic.connections), mean(float64(g.large.traffic.connections), float64(repeated.traffic.connections))), "ratio")
+	t.Metric("cpu_of_ten_jobs_to_whole", ratio(tenJobs.cpu.Seconds(),
+		mean(g.large.cpu.Seconds(), repeated.cpu.Seconds())), "ratio")
+	t.Metric("connections_of_ten_jobs_to_whole", ratio(float64(tenJobs.traffic.connections),
+		mean(float64(g.large.traffic.connections), float64(repeated.traffic.connections))), "ratio")
 	t.reportPeak("peak_memory_of_ten_jobs", tenJobs.peak)
 	t.Metric("seconds_again", repeated.elapsed.Seconds(), "s")
 	t.Metric("seconds_of_ten_jobs", tenJobs.elapsed.Seconds(), "s")

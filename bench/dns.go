@@ -14,12 +14,13 @@ import (
 	"probity/bench/sim/score"
 )
 
-// runDNS measures two things next to the bare client, on the same names: our resolver alone, which does the same work as the
-// bare client; and a list that needs only DNS, through verify. A name server of this package replaces the simulated internet,
-// which has only a few thousand domains.
+// runDNS measures two things next to the bare client, on the same names: our resolver alone, which does the same work
+// as the bare client; and a list that needs only DNS, through verify. A name server of this package replaces the
+// simulated internet, which has only a few thousand domains.
 //
-// The query rate of verify is measured at the name server, between the first query and the last. The work before and after is
-// part of rows_per_second only. Within that time verify also reads the list, judges each row and stores its verdict.
+// The query rate of verify is measured at the name server, between the first query and the last. The work before and
+// after is part of rows_per_second only. Within that time verify also reads the list, judges each row and stores its
+// verdict.
 func runDNS(ctx context.Context, t *Trial) (err error) {
 	server, err := startNameServer(t.rows)
 	if err != nil {
@@ -82,7 +83,8 @@ func verifyNames(ctx context.Context, t *Trial, server *nameServer, bare baselin
 	t.AtLeast("domains_asked", float64(t.rows))
 	t.AtMost("asked_again_needlessly", 0)
 	t.Plots.Memory = append(t.Plots.Memory, process.MemorySeries("verify", p.Samples()))
-	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "verify and name server, all names", Parts: []report.Part{{Process: "verify", CPU: p.CPU()}, {Process: "bench", CPU: served}}})
+	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "verify and name server, all names",
+		Parts: []report.Part{{Process: "verify", CPU: p.CPU()}, {Process: "bench", CPU: served}}})
 	expected, err := os.Open(truth)
 	if err != nil {
 		return err

@@ -13,7 +13,8 @@ import (
 )
 
 func exchange(t *testing.T, s *nameServer, name string, kind uint16) *dns.Msg {
-	answer, _, err := new(dns.Client).ExchangeContext(t.Context(), new(dns.Msg).SetQuestion(name, kind), s.addr().String())
+	answer, _, err := new(dns.Client).ExchangeContext(t.Context(), new(dns.Msg).SetQuestion(name, kind),
+		s.addr().String())
 	require.NoError(t, err)
 	return answer
 }
@@ -34,7 +35,8 @@ func TestNameServerAnswersAsItsNamesSay(t *testing.T) {
 
 	require.Equal(t, dns.RcodeSuccess, exchange(t, s, "n0000005"+namesZone+".", dns.TypeA).Rcode)
 	require.Equal(t, dns.RcodeNameError, exchange(t, s, "www.example.", dns.TypeMX).Rcode)
-	require.Equal(t, dns.RcodeSuccess, exchange(t, s, ".", dns.TypeMX).Rcode, "who denies the root is believed in nothing")
+	require.Equal(t, dns.RcodeSuccess, exchange(t, s, ".", dns.TypeMX).Rcode,
+		"who denies the root is believed in nothing")
 	exchange(t, s, "d0000004"+namesZone+".", dns.TypeMX)
 
 	asked, repeated, others := s.counts()
@@ -58,7 +60,8 @@ func TestDNSBaselineAsksEachNameOnce(t *testing.T) {
 // plainResolver is a Resolve that queries the server and returns its answer.
 func plainResolver(_ context.Context, server netip.AddrPort, use func(func(context.Context, string) string)) error {
 	use(func(ctx context.Context, domain string) string {
-		m, _, err := new(dns.Client).ExchangeContext(ctx, new(dns.Msg).SetQuestion(domain+".", dns.TypeMX), server.String())
+		m, _, err := new(dns.Client).ExchangeContext(ctx, new(dns.Msg).SetQuestion(domain+".", dns.TypeMX),
+			server.String())
 		switch {
 		case err != nil:
 			return err.Error()
@@ -89,11 +92,13 @@ func TestResolverIsCheckedAgainstTheNames(t *testing.T) {
 			s, err := startNameServer(1000)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, s.close()) }()
-			tr := &Trial{Options: Options{Dial: baseline.DialContext, Resolve: test.resolve}, Report: report.New("dns", "", 1, report.Machine{}), rows: 1000}
+			tr := &Trial{Options: Options{Dial: baseline.DialContext, Resolve: test.resolve},
+				Report: report.New("dns", "", 1, report.Machine{}), rows: 1000}
 			bare, err := measureResolver(t.Context(), tr, s)
 			require.NoError(t, err)
 			require.Equal(t, dnsRounds*1000, bare.Recipients)
-			for metric, want := range map[string]int{"domains_asked": test.asked, "not_settled": 1000 - test.resolved, "asked_again": 0, "other_questions": 0} {
+			for metric, want := range map[string]int{"domains_asked": test.asked, "not_settled": 1000 - test.resolved,
+				"asked_again": 0, "other_questions": 0} {
 				require.InDelta(t, dnsRounds*want, tr.Metrics["resolver_"+metric].Value, 0, metric)
 			}
 			met := map[string]bool{}
@@ -102,8 +107,9 @@ func TestResolverIsCheckedAgainstTheNames(t *testing.T) {
 			}
 			require.Contains(t, met, "resolver_ratio_to_floor")
 			delete(met, "resolver_ratio_to_floor")
-			require.Equal(t, map[string]bool{"resolver_domains_asked": test.allAsked, "resolver_asked_again_needlessly": test.askedOnce,
-				"resolver_not_settled": test.allCorrect}, met)
+			require.Equal(t, map[string]bool{"resolver_domains_asked": test.allAsked,
+				"resolver_asked_again_needlessly": test.askedOnce,
+				"resolver_not_settled":            test.allCorrect}, met)
 		})
 	}
 }

@@ -1,24 +1,24 @@
-// Package bench measures Probity as a user would. It starts our binary as processes next to the simulated mail internet,
-// drives it over its command line and over HTTP, compares every result with the truth, and reports each number with its
-// baseline.
+// Package bench measures Probity as a user would. It starts our binary as processes next to the simulated mail
+// internet, drives it over its command line and over HTTP, compares every result with the truth, and reports each
+// number with its baseline.
 //
 // # Terms
 //
 //   - Scenario: one thing worth measuring, with its default number of rows. Scenarios lists them.
 //   - Baseline: the least work that gives the same traffic, measured in the same run against the same servers: a bare
-//     pipelined SMTP client, a bare client on one shared DNS socket, a bare HTTP handler, parsing and zstd of the same bytes. They
-//     are in bench/baseline.
+//     pipelined SMTP client, a bare client on one shared DNS socket, a bare HTTP handler, parsing and zstd of the same
+//     bytes. They are in bench/baseline.
 //   - Trial: one run of a scenario. It starts processes, samples them, and fills in the Report.
-//   - Conversation: our sessions, replies and verdicts without the rest of the prober, supplied by the caller, for comparison
-//     with a bare SMTP client.
+//   - Conversation: our sessions, replies and verdicts without the rest of the prober, supplied by the caller, for
+//     comparison with a bare SMTP client.
 //   - Resolve: our resolver, supplied likewise, for comparison with a bare DNS client.
 //   - Fleet: a coordinator and probers as processes, each prober with a loopback address of its own.
 //   - Report: metrics with units, bars with their limits, and the data of the plots: see bench/report.
 //
 // # Limits
 //
-// It imports none of our packages but those below it: it measures what a user gets, a Conversation and a Resolve. It connects to
-// loopback only. It starts, samples and ends processes by bench/process.
+// It imports none of our packages but those below it: it measures what a user gets, a Conversation and a Resolve. It
+// connects to loopback only. It starts, samples and ends processes by bench/process.
 //
 // # Invariants
 //

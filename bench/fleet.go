@@ -44,9 +44,11 @@ func startFleet(ctx context.Context, t *Trial, in *internet, nodes int) (f *flee
 	if err != nil {
 		return nil, err
 	}
-	shared := []string{"--certs", certs, "--providers", providers, "--dns", in.dns.String(), "--smtp-port", strconv.Itoa(in.smtpPort), "--allow-private-targets"}
+	shared := []string{"--certs", certs, "--providers", providers, "--dns", in.dns.String(), "--smtp-port",
+		strconv.Itoa(in.smtpPort), "--allow-private-targets"}
 	f = &fleet{}
-	f.service, err = t.startServer(ctx, serviceConfig{name: "hub"}, append([]string{"coordinator", "--name", "hub", "--cluster-listen", gossip}, shared...))
+	f.service, err = t.startServer(ctx, serviceConfig{name: "hub"},
+		append([]string{"coordinator", "--name", "hub", "--cluster-listen", gossip}, shared...))
 	if err != nil {
 		return nil, err
 	}
@@ -81,10 +83,12 @@ func makeCerts(ctx context.Context, t *Trial, nodes int) (dir string, err error)
 
 func proberName(n int) string { return "p" + strconv.Itoa(n) }
 
-// startProber starts the n-th prober. It connects from 127.0.1.n; the first also from ::1, of which a machine has only one.
+// startProber starts the n-th prober. It connects from 127.0.1.n; the first also from ::1, of which a machine has only
+// one.
 func (f *fleet) startProber(ctx context.Context, t *Trial, n int, join string, shared []string) error {
 	name := proberName(n)
-	args := []string{"prober", "--name", name, "--data", filepath.Join(t.Dir, name), "--join", join, "--mail-from", "probe@bench.example",
+	args := []string{"prober", "--name", name, "--data", filepath.Join(t.Dir, name), "--join", join, "--mail-from",
+		"probe@bench.example",
 		"--egress", fmt.Sprintf("127.0.1.%d=%s.bench.example", n, name)}
 	if n == 1 && hasIPv6() {
 		args = append(args, "--egress", "::1=p1v6.bench.example")

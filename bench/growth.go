@@ -32,15 +32,19 @@ type growthAxis struct {
 	sizes []growthSize
 }
 
-// growthAxes are the axes of the scenario. On the axis of jobs the total of rows is constant, so that only the number of jobs grows.
+// growthAxes are the axes of the scenario. On the axis of jobs the total of rows is constant, so that only the number
+// of jobs grows.
 func growthAxes(rows int) []growthAxis {
 	shared := 20 * rows
 	return []growthAxis{
 		{"rows", []growthSize{{name: "1", rows: rows}, {name: "10", rows: 10 * rows}, {name: "100", rows: 100 * rows}}},
-		{"jobs", []growthSize{{name: "1", rows: shared}, {name: "10", rows: shared, jobs: 10}, {name: "100", rows: shared, jobs: 100}}},
+		{"jobs", []growthSize{{name: "1", rows: shared}, {name: "10", rows: shared, jobs: 10},
+			{name: "100", rows: shared, jobs: 100}}},
 		{"domains", []growthSize{sizeOfDomains(rows / 5), sizeOfDomains(rows), sizeOfDomains(10 * rows)}},
-		{"sources", []growthSize{{name: "1", rows: rows}, {name: "8", rows: rows, sources: 8}, {name: "64", rows: rows, sources: 64}}},
-		{"latency", []growthSize{{name: "0", rows: rows}, {name: "50ms", rows: rows, latency: "50ms"}, {name: "200ms", rows: rows, latency: "200ms"}}},
+		{"sources", []growthSize{{name: "1", rows: rows}, {name: "8", rows: rows, sources: 8},
+			{name: "64", rows: rows, sources: 64}}},
+		{"latency", []growthSize{{name: "0", rows: rows}, {name: "50ms", rows: rows, latency: "50ms"},
+			{name: "200ms", rows: rows, latency: "200ms"}}},
 	}
 }
 
@@ -107,7 +111,10 @@ func writeLists(t *Trial, in *internet, name string, s growthSize) ([]string, er
 	var list string
 	var err error
 	if s.domains > 0 {
-		list, err = t.writeFile(name+".csv", func(out io.Writer) error { return world.WriteHomes(out, in.world, s.rows) })
+		list, err = t.writeFile(name+".csv", func(out io.Writer) error {
+			return world.WriteHomes(out, in.world,
+				s.rows)
+		})
 	} else {
 		list, err = t.writeList(name+".csv", in.world, s.rows)
 	}

@@ -11,8 +11,8 @@ import (
 	"probity/bench/report"
 )
 
-// byteRounds is how often a list is uploaded, and how often a baseline of bytes is measured. The fastest of each counts: other load of
-// the machine can only slow them down.
+// byteRounds is how often a list is uploaded, and how often a baseline of bytes is measured. The fastest of each
+// counts: other load of the machine can only slow them down.
 const byteRounds = 3
 
 // runIngest measures uploads and cancels their jobs. It uses a test key, so that nothing is probed meanwhile.
@@ -42,7 +42,9 @@ func runIngest(ctx context.Context, t *Trial) error {
 		t.AtLeast("ratio_to_floor", 0.5)
 		t.AtMost("missing_rows", 0)
 		t.Plots.Memory = []report.Series{process.MemorySeries("serve", s.Samples())}
-		t.Plots.Stages = []report.Stage{{Name: "parsing and zstd", Parts: []report.Part{{Process: "floor", CPU: bare.CPU}}}, {Name: "upload", Parts: []report.Part{{Process: "serve", CPU: best.cpu}}}}
+		t.Plots.Stages = []report.Stage{{Name: "parsing and zstd",
+			Parts: []report.Part{{Process: "floor", CPU: bare.CPU}}},
+			{Name: "upload", Parts: []report.Part{{Process: "serve", CPU: best.cpu}}}}
 		return nil
 	})
 }
@@ -127,7 +129,8 @@ func runAssemble(ctx context.Context, t *Trial) error {
 		t.reportPeak("peak_memory", s.Peak())
 		t.AtLeast("ratio_to_floor", 0.6)
 		t.Plots.Memory = []report.Series{process.MemorySeries("serve", s.Samples())}
-		t.Plots.Stages = []report.Stage{{Name: "zstd", Parts: []report.Part{{Process: "floor", CPU: bare.CPU}}}, {Name: "finalizing", Parts: []report.Part{{Process: "serve", CPU: used}}}}
+		t.Plots.Stages = []report.Stage{{Name: "zstd", Parts: []report.Part{{Process: "floor", CPU: bare.CPU}}},
+			{Name: "finalizing", Parts: []report.Part{{Process: "serve", CPU: used}}}}
 		return nil
 	})
 }

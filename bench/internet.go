@@ -34,8 +34,8 @@ type internet struct {
 // readyLine is the line of sim serve when it is ready.
 var readyLine = regexp.MustCompile(`DNS at (\S+), SMTP at port (\d+), referee at (http://\S+)$`)
 
-// startTries is how often a start of the simulated internet is tried: a port that is free for UDP, or at one host, may be in use
-// for TCP, or at another host.
+// startTries is how often a start of the simulated internet is tried: a port that is free for UDP, or at one host, may
+// be in use for TCP, or at another host.
 const startTries = 4
 
 // startInternet starts the simulated internet on free ports.
@@ -62,8 +62,10 @@ func (t *Trial) startInternetOnce(ctx context.Context, speedup float64) (*intern
 			default:
 			}
 		}
-	}, Args: []string{"sim", "serve", "--dns=127.0.0.1:0", "--smtp-port=-1", "--http=127.0.0.1:0", "--latency=" + latency,
-		"--homes=" + strconv.Itoa(t.homes), "--seed=" + strconv.FormatUint(t.Options.Seed, 10), "--speedup=" + strconv.FormatFloat(speedup, 'g', -1, 64)}})
+	}, Args: []string{"sim", "serve", "--dns=127.0.0.1:0", "--smtp-port=-1", "--http=127.0.0.1:0",
+		"--latency=" + latency,
+		"--homes=" + strconv.Itoa(t.homes), "--seed=" + strconv.FormatUint(t.Options.Seed, 10),
+		"--speedup=" + strconv.FormatFloat(speedup, 'g', -1, 64)}})
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +88,8 @@ func (t *Trial) startInternetOnce(ctx context.Context, speedup float64) (*intern
 	return nil, errors.Join(fmt.Errorf("sim serve: %w", errNotReady), p.End(), ctx.Err())
 }
 
-// realisticLatency is the average of realistic latency. The simulated internet divides realistic latency by its speed-up, and has
-// none at speed-up 0.
+// realisticLatency is the average of realistic latency. The simulated internet divides realistic latency by its
+// speed-up, and has none at speed-up 0.
 const realisticLatency = "130ms"
 
 // report reads the referee's report.
@@ -114,5 +116,6 @@ func (in *internet) report(ctx context.Context) (rep referee.Report, err error) 
 type traffic struct{ connections, recipients, refused int64 }
 
 func trafficBetween(before, after referee.Report) traffic {
-	return traffic{after.Connections - before.Connections, after.Recipients - before.Recipients, after.Refused - before.Refused}
+	return traffic{after.Connections - before.Connections, after.Recipients - before.Recipients,
+		after.Refused - before.Refused}
 }

@@ -68,7 +68,8 @@ func (t *Trial) reportScores(s score.Scores) {
 		value int
 	}{
 		{"false_valid", s.FalseValid}, {"false_invalid", s.FalseInvalid}, {"unexpected_unknown", s.UnexpectedUnknown},
-		{"wrong_status", s.WrongStatus}, {"wrong_reason", s.WrongReason}, {"missing_rows", s.MissingRows}, {"extra_rows", s.ExtraRows},
+		{"wrong_status", s.WrongStatus}, {"wrong_reason", s.WrongReason}, {"missing_rows", s.MissingRows},
+		{"extra_rows", s.ExtraRows},
 		{"order_errors", s.OrderErrors}, {"changed_cells", s.ChangedCells},
 	} {
 		t.Metric(m.name, float64(m.value), "")

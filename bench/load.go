@@ -22,8 +22,8 @@ type load struct {
 	connections int
 	requests    int           // 0: until duration has passed
 	duration    time.Duration // 0: until the requests are done
-	// rate is how many requests are due in a second. With 0 each connection sends when it has its answer (closed loop). With a
-	// rate, latency counts from the time when the request was due, so that a stalled server shows.
+	// rate is how many requests are due in a second. With 0 each connection sends when it has its answer (closed loop).
+	// With a rate, latency counts from the time when the request was due, so that a stalled server shows.
 	rate int
 }
 
@@ -47,7 +47,8 @@ func (l load) run(ctx context.Context) (total loadCount, err error) {
 	if err != nil {
 		return total, err
 	}
-	client := &fasthttp.HostClient{Addr: target.Host, MaxConns: l.connections, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout}
+	client := &fasthttp.HostClient{Addr: target.Host, MaxConns: l.connections, ReadTimeout: requestTimeout,
+		WriteTimeout: requestTimeout}
 	defer client.CloseIdleConnections()
 	total.Name = l.name
 	var (
@@ -71,7 +72,8 @@ func (l load) run(ctx context.Context) (total loadCount, err error) {
 }
 
 // send runs one connection: it takes request numbers until none is left or time is up.
-func (l load) send(ctx context.Context, client *fasthttp.HostClient, next *atomic.Int64, start time.Time) (count loadCount) {
+func (l load) send(ctx context.Context, client *fasthttp.HostClient, next *atomic.Int64,
+	start time.Time) (count loadCount) {
 	req, answer := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(answer)

@@ -23,8 +23,8 @@ const (
 // nameOf is the i-th name.
 func nameOf(i int) string { return string("dn"[i%2]) + fmt.Sprintf("%0*d", nameWidth, i) + namesZone }
 
-// nameServer answers for nameOf(0) to nameOf(names-1), and counts its queries. It is as bare as its client: one datagram in,
-// one out.
+// nameServer answers for nameOf(0) to nameOf(names-1), and counts its queries. It is as bare as its client: one
+// datagram in, one out.
 type nameServer struct {
 	conn  *net.UDPConn
 	names int
@@ -105,7 +105,8 @@ func (s *nameServer) answer(dst, query []byte) []byte {
 	} else {
 		s.others.Add(1)
 	}
-	dst = append(dst, query[0], query[1], 0x84|query[2]&1, 0x80) // a response, authoritative, recursion as asked and available
+	// a response, authoritative, recursion as asked and available
+	dst = append(dst, query[0], query[1], 0x84|query[2]&1, 0x80)
 	dst = append(dst, 0, 1, 0, 0, 0, 0, 0, 0)
 	dst = append(dst, query[headerLength:end]...)
 	switch {

@@ -11,7 +11,8 @@ import (
 // politeSpeedup makes ten hours of the simulated internet pass in one second.
 const politeSpeedup = 36_000
 
-// runPoliteness compares verify's traffic with the receivers' limits. The baseline is the bare client under the same limits.
+// runPoliteness compares verify's traffic with the receivers' limits. The baseline is the bare client under the same
+// limits.
 func runPoliteness(ctx context.Context, t *Trial) error {
 	return t.withInternet(ctx, politeSpeedup, func(in *internet) error {
 		list, err := t.writeList("list.csv", in.world, t.rows)

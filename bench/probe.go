@@ -16,9 +16,9 @@ import (
 	"probity/bench/sim/world"
 )
 
-// runProbe measures two things next to the bare client, over the same recipients: our conversation alone (sessions, replies,
-// verdicts), which does the same work as the bare client; and the whole path of a row from list to result, of which the
-// conversation is a small part.
+// runProbe measures two things next to the bare client, over the same recipients: our conversation alone (sessions,
+// replies, verdicts), which does the same work as the bare client; and the whole path of a row from list to result, of
+// which the conversation is a small part.
 func runProbe(ctx context.Context, t *Trial) error {
 	return t.withInternet(ctx, 0, func(in *internet) error {
 		list, rows, err := writeLargeRoutes(t, in.world)

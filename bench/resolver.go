@@ -13,10 +13,11 @@ import (
 	"probity/bench/report"
 )
 
-// Resolve is our own resolver, supplied by the caller as a Conversation is. It queries one server and runs as long as use does. use gets
-// a function resolve, which finds the mail route of a domain and may be called concurrently. The result is one of the two below,
-// or any other text.
-type Resolve func(ctx context.Context, server netip.AddrPort, use func(resolve func(ctx context.Context, domain string) string)) error
+// Resolve is our own resolver, supplied by the caller as a Conversation is. It queries one server and runs as long as
+// use does. use gets a function resolve, which finds the mail route of a domain and may be called concurrently. The
+// result is one of the two below, or any other text.
+type Resolve func(ctx context.Context, server netip.AddrPort,
+	use func(resolve func(ctx context.Context, domain string) string)) error
 
 // The expected results of the names of the dns scenario.
 const (
@@ -61,7 +62,8 @@ func measureResolver(ctx context.Context, t *Trial, server *nameServer) (bare ba
 	}
 	t.Metric("floor_questions_per_second", bare.Rate(), "questions/s")
 	t.Metric("floor_cpu_per_question", perItem(bare.CPU, bare.Recipients), "us")
-	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "bare client and name server, all names", Parts: []report.Part{{Process: "bench", CPU: bare.CPU / dnsRounds}}})
+	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "bare client and name server, all names",
+		Parts: []report.Part{{Process: "bench", CPU: bare.CPU / dnsRounds}}})
 	if t.Resolve == nil {
 		return bare, nil
 	}
@@ -74,8 +76,10 @@ func measureResolver(ctx context.Context, t *Trial, server *nameServer) (bare ba
 	t.Metric("resolver_domains_per_second", ours.Rate(), "domains/s")
 	t.Metric("resolver_cpu_per_domain", perItem(ours.CPU, ours.Recipients), "us")
 	t.Metric("resolver_ratio_to_floor", ratio(ours.Rate(), bare.Rate()), "ratio")
-	t.Metric("resolver_cpu_ratio_to_floor", ratio(perItem(ours.CPU, ours.Recipients), perItem(bare.CPU, bare.Recipients)), "ratio")
-	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "resolver and name server, all names", Parts: []report.Part{{Process: "bench", CPU: ours.CPU / dnsRounds}}})
+	t.Metric("resolver_cpu_ratio_to_floor", ratio(perItem(ours.CPU, ours.Recipients),
+		perItem(bare.CPU, bare.Recipients)), "ratio")
+	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "resolver and name server, all names",
+		Parts: []report.Part{{Process: "bench", CPU: ours.CPU / dnsRounds}}})
 	t.AtLeast("resolver_ratio_to_floor", 0.6)
 	t.AtLeast("resolver_domains_asked", float64(dnsRounds*t.rows))
 	t.AtMost("resolver_asked_again_needlessly", 0)

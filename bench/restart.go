@@ -75,7 +75,8 @@ func restart(ctx context.Context, t *Trial, in *internet, s *service, list strin
 }
 
 // pollUntil polls a job until the condition holds.
-func (s *service) pollUntil(ctx context.Context, id string, condition func(jobRecord) bool) (seen jobRecord, err error) {
+func (s *service) pollUntil(ctx context.Context, id string,
+	condition func(jobRecord) bool) (seen jobRecord, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	err = s.follow(ctx, s.keys[0], id, pollEvery, func(j jobRecord) {

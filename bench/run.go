@@ -80,12 +80,14 @@ func (t *Trial) reportRun(r runStats, rows int, bare baseline.Count) {
 	t.Metric("ratio_to_floor", ratio(t.Metrics["rows_per_second"].Value, bare.Rate()), "ratio")
 	t.Metric("cpu_ratio_to_floor", ratio(t.Metrics["cpu_per_row"].Value, perItem(bare.CPU, bare.Recipients)), "ratio")
 	t.Plots.Throughput = append(t.Plots.Throughput, r.throughput)
-	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "bare client, all recipients", Parts: []report.Part{{Process: "floor", CPU: bare.CPU}}})
+	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "bare client, all recipients",
+		Parts: []report.Part{{Process: "floor", CPU: bare.CPU}}})
 	if r.stages != nil {
 		t.Plots.Stages = append(t.Plots.Stages, r.stages...)
 		return
 	}
-	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "all rows", Parts: []report.Part{{Process: "probity", CPU: r.cpu}, {Process: "internet", CPU: r.simCPU}}})
+	t.Plots.Stages = append(t.Plots.Stages, report.Stage{Name: "all rows",
+		Parts: []report.Part{{Process: "probity", CPU: r.cpu}, {Process: "internet", CPU: r.simCPU}}})
 }
 
 // reportPeak reports a peak if it is known.
@@ -102,8 +104,8 @@ func (t *Trial) reportTraffic(seen traffic, rows int) {
 	t.Metric("recipients_per_connection", ratio(float64(seen.recipients), float64(seen.connections)), "")
 }
 
-// The bars of growth need at least so many rows: short runs mostly wait for the slowest host, and memory is flat only when every
-// buffer is full.
+// The bars of growth need at least so many rows: short runs mostly wait for the slowest host, and memory is flat only
+// when every buffer is full.
 const (
 	growthMinRows = 500_000
 	memoryMinRows = 500_000 // of the shorter run
@@ -119,14 +121,16 @@ func (t *Trial) reportGrowth(g growth) {
 	if g.small.peak > 0 {
 		t.Metric("memory_growth", ratio(float64(g.large.peak), float64(g.small.peak)), "ratio")
 	}
-	t.Plots.Memory = append(t.Plots.Memory, process.MemorySeries("all rows", g.large.samples), process.MemorySeries("a tenth of them", g.small.samples))
+	t.Plots.Memory = append(t.Plots.Memory, process.MemorySeries("all rows", g.large.samples),
+		process.MemorySeries("a tenth of them", g.small.samples))
 	if t.rows < growthMinRows {
 		t.Note("growth is not held against its bars below %s rows", report.FormatNumber(growthMinRows))
 		return
 	}
 	t.AtLeast("speed_growth", 0.9)
 	if g.sampleRows < memoryMinRows {
-		t.Note("memory is not held against that of a tenth of the rows below %s rows", report.FormatNumber(10*memoryMinRows))
+		t.Note("memory is not held against that of a tenth of the rows below %s rows",
+			report.FormatNumber(10*memoryMinRows))
 		return
 	}
 	t.AtMost("memory_growth", 1.15)

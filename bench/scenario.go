@@ -15,11 +15,12 @@ import (
 
 // Options are the options of the command line.
 type Options struct {
-	Binary       string        // our own executable
-	Dir          string        // for the files of a run; each scenario has its own folder below it, removed at its end
-	Rows         int           // 0: each scenario's own
-	Nodes        int           // probers of the cluster scenario; 0 is defaultNodes
-	Latency      string        // none, realistic, or how long a mail host of the simulated internet takes over each batch of replies
+	Binary string // our own executable
+	Dir    string // for the files of a run; each scenario has its own folder below it, removed at its end
+	Rows   int    // 0: each scenario's own
+	Nodes  int    // probers of the cluster scenario; 0 is defaultNodes
+	// none, realistic, or how long a mail host of the simulated internet takes over each batch of replies
+	Latency      string
 	Seed         uint64        // of the simulated internet and the list
 	Timeout      time.Duration // of one scenario; 0 is none
 	Load         time.Duration // of each load of the single scenario; 0 is defaultLoadTime
@@ -167,7 +168,8 @@ func (t *Trial) logProgress(format string, args ...any) {
 // PrintScenarios lists scenarios with their bars.
 func PrintScenarios(w io.Writer, all []Scenario) error {
 	for _, s := range all {
-		if _, err := fmt.Fprintf(w, "%s\n    %s\n    bars: %s\n    rows: %s\n", s.Name, s.What, s.Bars, report.FormatNumber(float64(s.Rows))); err != nil {
+		if _, err := fmt.Fprintf(w, "%s\n    %s\n    bars: %s\n    rows: %s\n", s.Name, s.What, s.Bars,
+			report.FormatNumber(float64(s.Rows))); err != nil {
 			return err
 		}
 	}

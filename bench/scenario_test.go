@@ -31,8 +31,10 @@ func TestSelect(t *testing.T) {
 
 func TestBudgetsShowTheHighestUse(t *testing.T) {
 	all := budgets(referee.Report{Peaks: []referee.Entry{
-		{Persona: "google", Source: "a", Kind: "connections", Seen: 3, Limit: 5}, {Persona: "google", Source: "b", Kind: "connections", Seen: 4, Limit: 5},
+		{Persona: "google", Source: "a", Kind: "connections", Seen: 3, Limit: 5},
+		{Persona: "google", Source: "b", Kind: "connections", Seen: 4, Limit: 5},
 		{Persona: "yahoo", Source: "a", Kind: "connections", Seen: 1, Limit: 5},
 	}})
-	require.Equal(t, []report.Budget{{Persona: "google", Kind: "connections", Seen: 4, Limit: 5}, {Persona: "yahoo", Kind: "connections", Seen: 1, Limit: 5}}, all)
+	require.Equal(t, []report.Budget{{Persona: "google", Kind: "connections", Seen: 4, Limit: 5},
+		{Persona: "yahoo", Kind: "connections", Seen: 1, Limit: 5}}, all)
 }

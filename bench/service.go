@@ -77,7 +77,8 @@ func (t *Trial) startServer(ctx context.Context, c serviceConfig, line []string)
 
 // start starts the process of a service, for the first time or after its end, and waits until it is ready.
 func (t *Trial) start(ctx context.Context, s *service) (err error) {
-	if s.Process, err = process.Start(ctx, process.Command{Name: s.commandLine[0], Binary: t.Binary, Args: s.commandLine}); err != nil {
+	if s.Process, err = process.Start(ctx, process.Command{Name: s.commandLine[0], Binary: t.Binary,
+		Args: s.commandLine}); err != nil {
 		return err
 	}
 	if err := s.awaitReady(ctx); err != nil {

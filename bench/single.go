@@ -72,7 +72,8 @@ func singleBodies(ctx context.Context, t *Trial, in *internet, list string) (bod
 			}
 		}
 	}
-	return nil, fmt.Errorf("%d distinct addresses in the list, %d are needed: give more --rows", len(bodies), cachedAddresses+freshAddresses)
+	return nil, fmt.Errorf("%d distinct addresses in the list, %d are needed: give more --rows", len(bodies),
+		cachedAddresses+freshAddresses)
 }
 
 // measureFresh requests addresses that were not requested before.
@@ -127,14 +128,15 @@ var bareReadyLine = regexp.MustCompile(`bare handler at (http://\S+)$`)
 // startBareHandler starts the bare handler and returns its URL.
 func startBareHandler(ctx context.Context, t *Trial) (*process.Process, string, error) {
 	ready := make(chan string, 1)
-	p, err := process.Start(ctx, process.Command{Name: "bare handler", Binary: t.Binary, Args: []string{"bench", "--floor-http"}, Line: func(l string) {
-		if m := bareReadyLine.FindStringSubmatch(l); m != nil {
-			select {
-			case ready <- m[1]:
-			default:
+	p, err := process.Start(ctx, process.Command{Name: "bare handler", Binary: t.Binary,
+		Args: []string{"bench", "--floor-http"}, Line: func(l string) {
+			if m := bareReadyLine.FindStringSubmatch(l); m != nil {
+				select {
+				case ready <- m[1]:
+				default:
+				}
 			}
-		}
-	}})
+		}})
 	if err != nil {
 		return nil, "", err
 	}

@@ -126,11 +126,13 @@ func runStandIn(args []string) error {
 		return baseline.ServeHTTP(ctx, os.Stderr)
 	}
 	s := c.Sim.Serve
-	server, err := sim.Start(ctx, world.Config{Seed: s.Seed, Homes: s.Homes, DNS: s.DNS, SMTPPort: s.Port, HTTP: s.HTTP, Latency: s.Latency, Speedup: s.Speedup}, sim.Loopback{})
+	server, err := sim.Start(ctx, world.Config{Seed: s.Seed, Homes: s.Homes, DNS: s.DNS, SMTPPort: s.Port, HTTP: s.HTTP,
+		Latency: s.Latency, Speedup: s.Speedup}, sim.Loopback{})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "pretend internet %d: DNS at %s, SMTP at port %d, referee at http://%s/referee\n", s.Seed, server.DNS, server.SMTPPort, server.HTTP)
+	fmt.Fprintf(os.Stderr, "pretend internet %d: DNS at %s, SMTP at port %d, referee at http://%s/referee\n", s.Seed,
+		server.DNS, server.SMTPPort, server.HTTP)
 	return server.Wait()
 }
 
@@ -194,7 +196,8 @@ func verdictOf(w *world.World, row []string) []string {
 // standInOptions are those of a run against the stand-in.
 func standInOptions(t *testing.T, rows int) Options {
 	t.Setenv(standIn, "1")
-	return Options{Binary: os.Args[0], Dir: t.TempDir(), Rows: rows, Latency: "none", Seed: 7, Dial: baseline.DialContext, Log: testLog{t}}
+	return Options{Binary: os.Args[0], Dir: t.TempDir(), Rows: rows, Latency: "none", Seed: 7,
+		Dial: baseline.DialContext, Log: testLog{t}}
 }
 
 type testLog struct{ t *testing.T }
@@ -205,7 +208,8 @@ func (l testLog) Write(b []byte) (int, error) {
 }
 
 func TestScenariosRunAgainstTheStandIn(t *testing.T) {
-	for _, name := range []string{"verify", "probe", "politeness", "dns", "bulk", "cache", "ingest", "assemble", "cluster"} {
+	for _, name := range []string{"verify", "probe", "politeness", "dns", "bulk", "cache", "ingest", "assemble",
+		"cluster"} {
 		t.Run(name, func(t *testing.T) {
 			selected, err := Select([]string{name})
 			require.NoError(t, err)
@@ -239,7 +243,8 @@ func TestScenariosRunAgainstTheStandIn(t *testing.T) {
 	}
 }
 
-// TestGrowthRunsAgainstTheStandIn: every size of every axis is measured, and each but the first of an axis is compared with the one before.
+// TestGrowthRunsAgainstTheStandIn: every size of every axis is measured, and each but the first of an axis is compared
+// with the one before.
 func TestGrowthRunsAgainstTheStandIn(t *testing.T) {
 	selected, err := Select([]string{"growth"})
 	require.NoError(t, err)

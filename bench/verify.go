@@ -19,7 +19,8 @@ import (
 // runVerify measures verify on a tenth of the rows and on all rows.
 func runVerify(ctx context.Context, t *Trial) error {
 	return t.withInternet(ctx, 0, func(in *internet) error {
-		g, err := t.measureGrowth(ctx, in, func(ctx context.Context, in *internet, name, list string) (runStats, error) {
+		g, err := t.measureGrowth(ctx, in, func(ctx context.Context, in *internet, name, list string) (runStats,
+			error) {
 			return verify(ctx, t, in, verifyJob{list: list, result: name + ".csv.zst"})
 		})
 		if err != nil {
@@ -56,7 +57,8 @@ func verify(ctx context.Context, t *Trial, in *internet, job verifyJob) (r runSt
 	simBefore := in.CPU()
 	t.logProgress("verify %s", filepath.Base(job.list))
 	args := append([]string{"verify", job.list, "-o", r.result}, probingFlags(in.dns, in.smtpPort, providers)...)
-	p, err := process.Start(ctx, process.Command{Name: "verify", Binary: t.Binary, Args: append(args, job.flags...), Stdout: io.Discard})
+	p, err := process.Start(ctx, process.Command{Name: "verify", Binary: t.Binary, Args: append(args, job.flags...),
+		Stdout: io.Discard})
 	if err != nil {
 		return r, err
 	}
@@ -139,7 +141,8 @@ const connections = 32
 
 // bareClient is the bare SMTP client on tasks.
 func bareClient(t *Trial, tasks []baseline.Task) baseline.RunTask {
-	c := baseline.SMTP{Dial: t.Dial, Timeout: 10 * time.Second, EHLO: "floor.bench.example", From: "floor@bench.example"}
+	c := baseline.SMTP{Dial: t.Dial, Timeout: 10 * time.Second, EHLO: "floor.bench.example",
+		From: "floor@bench.example"}
 	return func(ctx context.Context, i int) baseline.Count { return c.RunTask(ctx, tasks[i]) }
 }
 

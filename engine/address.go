@@ -11,7 +11,9 @@ import "strings"
 // Hundreds of thousands live while a job runs, and the garbage collector scans each: so it has one string, and a second
 // only if needed.
 type Address struct {
-	mailbox string // local@domain. The local part as RCPT carries it: NFC, lower-case, needless quotes dropped; the domain a lower-case A-label
+	// local@domain. The local part as RCPT carries it: NFC, lower-case, needless quotes dropped; the domain a
+	// lower-case A-label
+	mailbox string
 	folded  string // the identity, with the provider's own folding of dots and tags; empty where it is the mailbox
 	at      uint16 // where in the mailbox the domain's @ stands
 }

@@ -37,7 +37,8 @@ func canonicalDomain(s string) (string, error) {
 	return s, nil
 }
 
-// checkLDH checks a lower-case ASCII domain: two labels or more of letters, digits and inner hyphens (RFC 1123 section 2.1).
+// checkLDH checks a lower-case ASCII domain: two labels or more of letters, digits and inner hyphens (RFC 1123 section
+// 2.1).
 func checkLDH(s string) error {
 	if len(s) > maxDomain {
 		return domainTooLong()
@@ -98,7 +99,8 @@ func domainCharError(c byte) error {
 	case c == '(' || c == ')':
 		return bad(KindComment, "comments in parentheses are not part of an address; take them out")
 	}
-	return bad(KindDomain, "the domain has a "+string(rune(c))+"; host names have letters, digits, hyphens and dots only")
+	return bad(KindDomain, "the domain has a "+string(rune(c))+
+		"; host names have letters, digits, hyphens and dots only")
 }
 
 // literalError refuses an address literal (RFC 5321 section 4.1.3). A valid one is an address, but it names a machine

@@ -25,12 +25,14 @@ const (
 	KindLiteral                // an address literal
 )
 
-var kindNames = [...]string{"none", "empty", "no_at", "extra_at", "length", "space", "control", "invisible", "encoding", "comment",
+var kindNames = [...]string{"none", "empty", "no_at", "extra_at", "length", "space", "control", "invisible", "encoding",
+	"comment",
 	"local", "quoted", "dots", "domain", "idn", "dotless", "trailing_dot", "literal"}
 
 func (k SyntaxKind) String() string { return nameOf(kindNames[:], uint8(k)) }
 
-// SyntaxError says why a string is not an address. Detail says what is wrong and what to do, without quoting the address.
+// SyntaxError says why a string is not an address. Detail says what is wrong and what to do, without quoting the
+// address.
 type SyntaxError struct {
 	Kind   SyntaxKind
 	Detail string

@@ -131,7 +131,8 @@ func dropComments(s string) string {
 func joinSpaces(s string) string {
 	var b strings.Builder
 	for i, f := range strings.Fields(s) {
-		if i > 0 && !strings.ContainsRune("@.,", rune(f[0])) && !strings.ContainsRune("@.,", rune(b.String()[b.Len()-1])) {
+		if i > 0 && !strings.ContainsRune("@.,", rune(f[0])) &&
+			!strings.ContainsRune("@.,", rune(b.String()[b.Len()-1])) {
 			b.WriteByte(' ')
 		}
 		b.WriteString(f)

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// canonicalText is NFC and lower case together, which RFC 6530 section 10.1 requires before a comparison. Lower-case ASCII
-// is returned as it is. Lower-casing can undo NFC and NFC can yield capitals, so both are applied until nothing changes.
+// canonicalText is NFC and lower case together, which RFC 6530 section 10.1 requires before a comparison. Lower-case
+// ASCII is returned as it is. Lower-casing can undo NFC and NFC can yield capitals, so both are applied until nothing
+// changes.
 func canonicalText(s string) (string, error) {
 	if isASCII(s) {
 		return strings.ToLower(s), nil
@@ -94,7 +95,8 @@ func invisibleError() error {
 }
 
 // joiners checks only the CONTEXTJ rules of RFC 5892 appendix A. Immutable.
-var joiners = idna.New(idna.ValidateLabels(true), idna.CheckJoiners(true), idna.CheckHyphens(false), idna.StrictDomainName(false))
+var joiners = idna.New(idna.ValidateLabels(true), idna.CheckJoiners(true), idna.CheckHyphens(false),
+	idna.StrictDomainName(false))
 
 // joinerFits reports that the joiner at s[i] is valid in the word around it (RFC 5892 appendix A).
 func joinerFits(s string, i int) bool {

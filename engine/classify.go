@@ -13,8 +13,9 @@ import (
 //  2. Words about the sender or us, in any line, beat words about the recipient.
 //  3. The provider's rules beat the generic ones; a rule without words keeps its position in the file.
 //     A reply that would condemn the mailbox is read again for vetoes: words that say for now, from you, or elsewhere.
-//  4. Words and code agree before anything condemns: no basic code condemns, an enhanced code alone does only where there are no words, and
-//     a code of another subject forbids. A permanent refusal that no rule knows is MeaningUnknown, blame site.
+//  4. Words and code agree before anything condemns: no basic code condemns, an enhanced code alone does only where
+//     there are no words, and a code of another subject forbids. A permanent refusal that no rule knows is
+//     MeaningUnknown, blame site.
 //  5. A temporary refusal never condemns; a 421 always closes (RFC 5321 section 3.8).
 //  6. An acceptance in the words of an unknown user is neither an acceptance nor a refusal.
 func (t *Table) Classify(p *Provider, r Reply, sender SenderIdentity) Finding {
@@ -42,8 +43,8 @@ func (t *Table) ownProvider(p *Provider) *Provider {
 	return t.Unknown
 }
 
-// positive classifies a 2xx. 252 promises nothing (RFC 5321 section 3.5.3); outside RCPT a 2xx says nothing about a recipient. 251 is not
-// read: "user not local, will forward" is what it is for (section 3.4).
+// positive classifies a 2xx. 252 promises nothing (RFC 5321 section 3.5.3); outside RCPT a 2xx says nothing about a
+// recipient. 251 is not read: "user not local, will forward" is what it is for (section 3.4).
 func (t *Table) positive(p *Provider, r *Reply, sender SenderIdentity) Finding {
 	switch {
 	case r.Stage != StageRcpt:
@@ -112,7 +113,8 @@ func (t *Table) refusal(p *Provider, r *Reply, sender SenderIdentity) Finding {
 func (t *Table) bestPlainRule(p *Provider, r *Reply, enhanced Enhanced) (best *Rule) {
 	for _, rules := range [2][]*Rule{p.plainRules, t.plainRules} {
 		for _, rule := range rules {
-			if rule.rank < rankOf(best) && rule.fits(r, enhanced) && (rule.pattern == nil || slices.ContainsFunc(r.Lines, rule.pattern.MatchString)) {
+			if rule.rank < rankOf(best) && rule.fits(r, enhanced) &&
+				(rule.pattern == nil || slices.ContainsFunc(r.Lines, rule.pattern.MatchString)) {
 				best = rule
 				break
 			}

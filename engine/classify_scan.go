@@ -10,8 +10,8 @@ import (
 	"probity/engine/phrase"
 )
 
-// scanner finds the phrases of all rules in one pass over a text: a dense automaton for the atoms (Aho and Corasick, 1975)
-// over the few bytes that occur in them; a search tracks how far each phrase has matched. Immutable.
+// scanner finds the phrases of all rules in one pass over a text: a dense automaton for the atoms (Aho and Corasick,
+// 1975) over the few bytes that occur in them; a search tracks how far each phrase has matched. Immutable.
 type scanner struct {
 	class [256]uint8
 	width int
@@ -48,7 +48,8 @@ const (
 	placeOnly
 )
 
-// The tiers of rules: words about the sender or us beat words about the recipient, a provider's rule beats a generic one.
+// The tiers of rules: words about the sender or us beat words about the recipient, a provider's rule beats a generic
+// one.
 const (
 	tierProviderUs = iota
 	tierGenericUs
@@ -73,7 +74,8 @@ func (r *Rule) tier() uint32 {
 	return tierGeneric
 }
 
-// hasHits marks a state in which atoms end. Most states are not, and then hits need not be looked up (BenchmarkClassify).
+// hasHits marks a state in which atoms end. Most states are not, and then hits need not be looked up
+// (BenchmarkClassify).
 const hasHits = 1 << 15
 
 // The bounds of all rules together.
@@ -97,7 +99,8 @@ func newScanner(lists ...[]Rule) (scanner, error) {
 		return s, fmt.Errorf("the phrases of all rules have %d places: at most %d", s.slots, maxSlotsInAll)
 	}
 	for i := range s.atoms {
-		// The later slots of a phrase first: an atom that fits two neighbours fills the second before it overwrites the first.
+		// The later slots of a phrase first: an atom that fits two neighbours fills the second before it overwrites the
+		// first.
 		slices.SortStableFunc(s.atoms[i].places, func(a, b place) int {
 			return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.slot, a.slot))
 		})
@@ -118,7 +121,8 @@ func withoutPhrases(rules []Rule) (bare []*Rule) {
 
 func (s *scanner) addPhrase(r *Rule, p phrase.Phrase, known map[phrase.Atom]int) {
 	for i, sl := range p {
-		at := place{rule: r, owner: r.owner, rank: r.rank, kind: kindOf(i, len(p)), gap: sl.Gap, slot: uint16(s.slots), prev: uint16(s.slots - 1)}
+		at := place{rule: r, owner: r.owner, rank: r.rank, kind: kindOf(i, len(p)), gap: sl.Gap, slot: uint16(s.slots),
+			prev: uint16(s.slots - 1)}
 		if i+1 < len(p) {
 			s.slots++
 		}
@@ -188,7 +192,8 @@ func (s *scanner) buildTrie() (ends [][]uint16, err error) {
 	return ends, nil
 }
 
-// linkSuffixes turns the trie into an automaton, breadth first: a missing transition is that of the state's longest proper suffix.
+// linkSuffixes turns the trie into an automaton, breadth first: a missing transition is that of the state's longest
+// proper suffix.
 func (s *scanner) linkSuffixes(ends [][]uint16) {
 	suffix := make([]uint16, len(ends))
 	queue := make([]uint16, 0, len(ends))

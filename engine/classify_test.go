@@ -11,7 +11,8 @@ import (
 
 func TestReplyThatQuotesUsIsAboutUs(t *testing.T) {
 	table := DefaultTable()
-	sender := SenderIdentity{MailFrom: "probe@check.example", EHLO: "mx1.check.example", Sources: []string{"192.0.2.77", "2001:db8::25"}}
+	sender := SenderIdentity{MailFrom: "probe@check.example", EHLO: "mx1.check.example",
+		Sources: []string{"192.0.2.77", "2001:db8::25"}}
 	for raw, want := range map[string]Meaning{
 		"550 5.1.1 <probe@check.example>: user unknown":          SenderRefused,
 		"550 5.1.1 <PROBE@check.example> user unknown":           SenderRefused,
@@ -68,11 +69,13 @@ func TestActions(t *testing.T) {
 // TestTemporaryNeverCondemns: a reply that condemns with 5xx does not condemn with 4xx.
 func TestTemporaryNeverCondemns(t *testing.T) {
 	table := DefaultTable()
-	words := []string{"user", "unknown", "mailbox", "disabled", "no such", "5.1.1", "4.1.1", "not found", "<a@b.example>", "recipient", "does not exist", "inactive"}
+	words := []string{"user", "unknown", "mailbox", "disabled", "no such", "5.1.1", "4.1.1", "not found",
+		"<a@b.example>", "recipient", "does not exist", "inactive"}
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 1, 6).Draw(t, "words"), " ")
 		f := table.Classify(nil, Reply{Stage: StageRcpt, Code: 450, Lines: []string{text}}, SenderIdentity{})
-		if f.Meaning == NoMailbox || f.Meaning == MailboxDisabled || f.Blame == BlameRecipient && f.Meaning != MailboxFull {
+		if f.Meaning == NoMailbox || f.Meaning == MailboxDisabled ||
+			f.Blame == BlameRecipient && f.Meaning != MailboxFull {
 			t.Fatalf("450 %s: %+v", text, f)
 		}
 	})

@@ -6,11 +6,12 @@ import (
 	"probity/engine/phrase"
 )
 
-// vetoes are the words that keep a reply from condemning a mailbox: what it says holds for now only, is about us, or is not about
-// the mailbox. They are read after a rule has condemned, and their finding replaces that of the rule. Immutable.
+// vetoes are the words that keep a reply from condemning a mailbox: what it says holds for now only, is about us, or is
+// not about the mailbox. They are read after a rule has condemned, and their finding replaces that of the rule.
+// Immutable.
 //
-// A veto inside a known phrase does not count: a phrase of a condemning rule, whose words are known to mean what the rule says, or
-// an exception of the veto.
+// A veto inside a known phrase does not count: a phrase of a condemning rule, whose words are known to mean what the
+// rule says, or an exception of the veto.
 type vetoes struct {
 	rules []Rule
 	scan  scanner
@@ -46,7 +47,8 @@ func newVetoes(rules []Rule, files []ruleFile, condemning [][]Rule) (v vetoes, e
 	return v, nil
 }
 
-// addKnownPhrases keeps the phrases of a condemning rule that contain a veto's words, each with only the choice that does.
+// addKnownPhrases keeps the phrases of a condemning rule that contain a veto's words, each with only the choice that
+// does.
 func (v *vetoes) addKnownPhrases(r *Rule) {
 	for _, p := range r.phrases {
 		for i, place := range p {
@@ -63,15 +65,16 @@ func (v *vetoes) addKnownPhrases(r *Rule) {
 
 func (v *vetoes) occurIn(text string) bool {
 	for _, code := range [...]int{550, 450} {
-		if v.scan.run(&search{text: []byte(text), reply: &Reply{Stage: StageRcpt, Code: code}, rank: rankOf(nil)}) != nil {
+		if v.scan.run(&search{text: []byte(text), reply: &Reply{Stage: StageRcpt, Code: code},
+			rank: rankOf(nil)}) != nil {
 			return true
 		}
 	}
 	return false
 }
 
-// vetoFor finds the veto against a rule's finding for a reply to RCPT, nil if there is none. local is the recipient's local part; buffer is
-// overwritten.
+// vetoFor finds the veto against a rule's finding for a reply to RCPT, nil if there is none. local is the recipient's
+// local part; buffer is overwritten.
 //
 // A refusal of the sender is read for vetoes, too: what one recipient refuses is not the host's policy.
 func (v *vetoes) vetoFor(condemned *Rule, w *search, local string, buffer []byte) *Rule {

@@ -27,7 +27,8 @@ func condemningPhrases(t *Table) map[*Rule][]phrase.Phrase {
 	return phrases
 }
 
-// phraseText turns the normal form of a phrase back into a text that normalises to it, with one of the choices of each place.
+// phraseText turns the normal form of a phrase back into a text that normalises to it, with one of the choices of each
+// place.
 func phraseText(p phrase.Phrase, choice int) string {
 	narrow := slices.Clone(p)
 	for i := range narrow {
@@ -58,9 +59,9 @@ func decode(words string) string {
 	return b.String()
 }
 
-// Every veto phrase, in each of its choices, overrules each condemning rule; and every condemning phrase, in each of its
-// choices, is overruled by each veto: before and after it, and next to an enhanced code that condemns by itself. Each is paired
-// with the other's phrases in turn, because there are forty million pairs.
+// Every veto phrase, in each of its choices, overrules each condemning rule; and every condemning phrase, in each of
+// its choices, is overruled by each veto: before and after it, and next to an enhanced code that condemns by itself.
+// Each is paired with the other's phrases in turn, because there are forty million pairs.
 func TestVetoStopsEveryCondemningPhrase(t *testing.T) {
 	table := DefaultTable()
 	phrases := condemningPhrases(table)
@@ -70,7 +71,8 @@ func TestVetoStopsEveryCondemningPhrase(t *testing.T) {
 		for k, words := range veto.phrases {
 			for choice := range longest(words) {
 				said := phraseText(words, choice)
-				require.True(t, table.vetoes.occurIn(string(phrase.AppendWords([]byte{' '}, said))), "%s: %q is not read as a veto", veto.ID, said)
+				require.True(t, table.vetoes.occurIn(string(phrase.AppendWords([]byte{' '}, said))),
+					"%s: %q is not read as a veto", veto.ID, said)
 				for rule, list := range phrases {
 					tried += requireVetoWins(t, table, rule, phraseText(list[(k+choice)%len(list)], choice), said)
 				}

@@ -25,15 +25,17 @@ const (
 	coreDisabled  = 1 << 5
 )
 
-// AppendCore appends the fixed part of v to dst: status, reason, score, flags, bits, the five bytes of the basis, and the time of
-// the evidence in milliseconds since 1970 as a big-endian number of six bytes, with its sign. Strings (provider, rule, MX, message) are
-// stored next to it, as each format interns them in its own way. The layout is version 1; formats that embed it carry their own version.
+// AppendCore appends the fixed part of v to dst: status, reason, score, flags, bits, the five bytes of the basis, and
+// the time of the evidence in milliseconds since 1970 as a big-endian number of six bytes, with its sign. Strings
+// (provider, rule, MX, message) are stored next to it, as each format interns them in its own way. The layout is
+// version 1; formats that embed it carry their own version.
 func AppendCore(dst []byte, v *Verdict) []byte {
 	bits := uint8(v.Details.CatchAll) << 2
 	for _, b := range [...]struct {
 		on  bool
 		bit uint8
-	}{{v.SMTPValid, coreSMTPValid}, {v.FromCache, coreFromCache}, {v.Details.Full, coreFull}, {v.Details.Disabled, coreDisabled}} {
+	}{{v.SMTPValid, coreSMTPValid}, {v.FromCache, coreFromCache}, {v.Details.Full, coreFull},
+		{v.Details.Disabled, coreDisabled}} {
 		if b.on {
 			bits |= b.bit
 		}
@@ -54,7 +56,8 @@ func ReadCore(b []byte) (Verdict, error) {
 		return Verdict{}, ErrCore
 	}
 	v := Verdict{Status: Status(b[0]), Reason: Reason(b[1]), Score: b[2], Flags: Flags(b[3])}
-	if int(v.Reason) >= len(reasonNames) || v.Status != v.Reason.Bucket() || v.Score > 100 || !v.Basis.Read(b[coreBasis:]) {
+	if int(v.Reason) >= len(reasonNames) || v.Status != v.Reason.Bucket() || v.Score > 100 ||
+		!v.Basis.Read(b[coreBasis:]) {
 		return Verdict{}, ErrCore
 	}
 	v.SMTPValid, v.FromCache = b[4]&coreSMTPValid != 0, b[4]&coreFromCache != 0

@@ -8,18 +8,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// registeredCodes are the details of each subject in the registry of enhanced codes (RFC 3463 and the RFCs that add to it, as registered with
-// IANA): subject to the greatest detail.
+// registeredCodes are the details of each subject in the registry of enhanced codes (RFC 3463 and the RFCs that add to
+// it, as registered with IANA): subject to the greatest detail.
 var registeredCodes = map[uint16]uint16{0: 0, 1: 10, 2: 4, 3: 6, 4: 7, 5: 6, 6: 10, 7: 30}
 
-// rcptCodes are the codes with which RCPT may be answered (RFC 5321 section 4.3.2, RFC 7504 section 4), and those that servers use all the same.
+// rcptCodes are the codes with which RCPT may be answered (RFC 5321 section 4.3.2, RFC 7504 section 4), and those that
+// servers use all the same.
 var rcptCodes = []int{421, 450, 451, 452, 455, 500, 501, 502, 503, 504, 521, 541, 550, 551, 552, 553, 554, 555, 556}
 
-// TestEveryCodeIsReadWithAndAgainstWords gives each enhanced code alone, with the words of an unknown user, and with words that no rule knows.
+// TestEveryCodeIsReadWithAndAgainstWords gives each enhanced code alone, with the words of an unknown user, and with
+// words that no rule knows.
 func TestEveryCodeIsReadWithAndAgainstWords(t *testing.T) {
 	table := DefaultTable()
 	alone := []string{"5.1.1", "5.1.3", "5.1.6", "5.1.10", "5.2.1"} // condemn where nothing is said
-	agree := []string{"5.3.0", "5.5.0"}                             // of another subject, but a rule names them: they are what servers give for no code
+	// of another subject, but a rule names them: they are what servers give for no code
+	agree := []string{"5.3.0", "5.5.0"}
 	classify := func(code int, text string) Finding {
 		return table.Classify(nil, Reply{Stage: StageRcpt, Code: code, Lines: []string{text}}, SenderIdentity{})
 	}
@@ -29,13 +32,16 @@ func TestEveryCodeIsReadWithAndAgainstWords(t *testing.T) {
 		for detail := range most + 1 {
 			n++
 			code := fmt.Sprintf("5.%d.%d", subject, detail)
-			require.Equal(t, slices.Contains(alone, code), condemned(classify(550, code+" <ann@dom.example>")), "%s alone", code)
-			require.False(t, condemned(classify(550, code+" We would rather talk about the weather")), "%s with words that no rule knows", code)
+			require.Equal(t, slices.Contains(alone, code), condemned(classify(550, code+" <ann@dom.example>")),
+				"%s alone", code)
+			require.False(t, condemned(classify(550, code+" We would rather talk about the weather")),
+				"%s with words that no rule knows", code)
 			if f := classify(550, code+" <ann@dom.example>: no such user here"); condemned(f) {
 				other := subject == 3 || subject == 4 || subject == 5 || subject == 7
 				require.True(t, !other || slices.Contains(agree, code), "%s against the words: %s", code, f.Rule)
 			} else {
-				require.False(t, subject <= 2 && code != "5.1.7" && code != "5.1.8" && code != "5.1.9", "%s with the words: %s by %s", code, f.Meaning, f.Rule)
+				require.False(t, subject <= 2 && code != "5.1.7" && code != "5.1.8" && code != "5.1.9",
+					"%s with the words: %s by %s", code, f.Meaning, f.Rule)
 			}
 			for _, text := range []string{"4" + code[1:], "4" + code[1:] + " no such user here"} {
 				require.False(t, condemned(classify(450, text)), "a temporary refusal: %s", text)
@@ -61,14 +67,19 @@ func TestNoBasicCodeCondemnsWithoutWords(t *testing.T) {
 func TestAcceptanceInWordsOfAnUnknownUser(t *testing.T) {
 	table := DefaultTable()
 	for text, want := range map[string]Meaning{
-		"2.1.5 Ok": Accepted, "2.1.5 <ann@dom.example> recipient ok": Accepted, "recipient <ann@dom.example> accepted, go ahead please": Accepted,
+		"2.1.5 Ok": Accepted, "2.1.5 <ann@dom.example> recipient ok": Accepted,
+		"recipient <ann@dom.example> accepted, go ahead please": Accepted,
 		"2.1.5 OK, completed queueing for delivery to the user": Accepted,
-		"User unknown; held for review":                         MeaningUnknown, "2.1.5 no such user here, message will be dropped": MeaningUnknown,
-		"Empfänger unbekannt, wird trotzdem angenommen": MeaningUnknown, "2.0.0 this mailbox does not exist": MeaningUnknown,
+		"User unknown; held for review":                         MeaningUnknown,
+		"2.1.5 no such user here, message will be dropped":      MeaningUnknown,
+		"Empfänger unbekannt, wird trotzdem angenommen":         MeaningUnknown,
+		"2.0.0 this mailbox does not exist":                     MeaningUnknown,
 	} {
-		require.Equal(t, want, table.Classify(nil, Reply{Stage: StageRcpt, Code: 250, Lines: []string{text}}, SenderIdentity{}).Meaning, text)
+		require.Equal(t, want, table.Classify(nil, Reply{Stage: StageRcpt, Code: 250, Lines: []string{text}},
+			SenderIdentity{}).Meaning, text)
 	}
-	forwards := Reply{Stage: StageRcpt, Code: 251, Lines: []string{"User not local; will forward to <ann@other.example>"}}
+	forwards := Reply{Stage: StageRcpt, Code: 251,
+		Lines: []string{"User not local; will forward to <ann@other.example>"}}
 	require.Equal(t, Accepted, table.Classify(nil, forwards, SenderIdentity{}).Meaning)
 }
 
@@ -91,7 +102,8 @@ func TestOwnNameIsNotRead(t *testing.T) {
 	}
 }
 
-// TestRecipientCalloutIsJudgedByTheInnerReply: what the server behind Exim said of the recipient, of the weaker class of both replies.
+// TestRecipientCalloutIsJudgedByTheInnerReply: what the server behind Exim said of the recipient, of the weaker class
+// of both replies.
 func TestRecipientCalloutIsJudgedByTheInnerReply(t *testing.T) {
 	table := DefaultTable()
 	for raw, want := range map[string]Meaning{
@@ -115,8 +127,10 @@ func TestRecipientCalloutIsJudgedByTheInnerReply(t *testing.T) {
 func TestOnePersonsListIsPolicy(t *testing.T) {
 	table := DefaultTable()
 	for _, text := range []string{
-		"5.7.1 you were blacklisted by the recipient", "the user has you on a personal blocklist", "5.7.1 this mailbox owner's private deny list holds your domain",
-		"Vom Empfänger auf die persönliche Sperrliste gesetzt", "l'expéditeur figure sur la liste noire personnelle", "el usuario le tiene en su lista negra",
+		"5.7.1 you were blacklisted by the recipient", "the user has you on a personal blocklist",
+		"5.7.1 this mailbox owner's private deny list holds your domain",
+		"Vom Empfänger auf die persönliche Sperrliste gesetzt", "l'expéditeur figure sur la liste noire personnelle",
+		"el usuario le tiene en su lista negra",
 		"vom Benutzer auf seine Blacklist gesetzt", "адрес в личном черном списке получателя", "您在收件人的黑名单中",
 	} {
 		f := table.Classify(nil, Reply{Stage: StageRcpt, Code: 550, Lines: []string{text}}, SenderIdentity{})
@@ -130,9 +144,12 @@ func TestOnePersonsListIsPolicy(t *testing.T) {
 func TestQuotaOfSomethingElseIsNoFullMailbox(t *testing.T) {
 	table := DefaultTable()
 	for raw, full := range map[string]bool{
-		"452 4.2.2 The mailbox has used all of its 2 GB": true, "552 5.2.2 over quota": true, "452 mailbox quota exceeded": true, "552 user is over his disk quota": true,
-		"452 4.3.1 spool quota exceeded": false, "450 4.7.3 quota of the tenant exceeded, queue quota": false, "451 your quota is used up": false,
-		"451 4.7.1 quota exceeded for your connection": false, "450 client quota exceeded": false, "452 the server quota is exceeded": false,
+		"452 4.2.2 The mailbox has used all of its 2 GB": true, "552 5.2.2 over quota": true,
+		"452 mailbox quota exceeded": true, "552 user is over his disk quota": true,
+		"452 4.3.1 spool quota exceeded": false, "450 4.7.3 quota of the tenant exceeded, queue quota": false,
+		"451 your quota is used up":                    false,
+		"451 4.7.1 quota exceeded for your connection": false, "450 client quota exceeded": false,
+		"452 the server quota is exceeded": false,
 	} {
 		r, err := ParseReply(StageRcpt, raw)
 		require.NoError(t, err)

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// labelMeanings are the meanings of each label of the shared corpus: one each, except that the corpus does not distinguish a
-// refused sender from a refused address, and has "other" for what is about the session itself.
+// labelMeanings are the meanings of each label of the shared corpus: one each, except that the corpus does not
+// distinguish a refused sender from a refused address, and has "other" for what is about the session itself.
 var labelMeanings = map[string][]Meaning{
 	"no_mailbox":           {NoMailbox},
 	"mailbox_full":         {MailboxFull},
@@ -48,7 +48,8 @@ func TestRepliesOfTheCorpus(t *testing.T) {
 		}
 		t.Logf("%s judged %v by %s: %s [%s]", row[6], f.Meaning, f.Rule, row[5], row[1])
 		condemned := f.Meaning == NoMailbox || f.Meaning == MailboxDisabled
-		if spoken := row[6] == "no_mailbox" || row[6] == "mailbox_disabled" || row[6] == "mailbox_full"; condemned && !spoken {
+		if spoken := row[6] == "no_mailbox" || row[6] == "mailbox_disabled" ||
+			row[6] == "mailbox_full"; condemned && !spoken {
 			t.Errorf("condemned by %s: %s", f.Rule, row[5])
 		}
 	}
@@ -56,7 +57,8 @@ func TestRepliesOfTheCorpus(t *testing.T) {
 	require.GreaterOrEqual(t, float64(right), 0.97*float64(rows))
 }
 
-// corpusRows reads a tab-separated file of the shared corpora, without its header; the test is skipped if there is none.
+// corpusRows reads a tab-separated file of the shared corpora, without its header; the test is skipped if there is
+// none.
 func corpusRows(t *testing.T, name string) [][]string {
 	t.Helper()
 	dir, err := os.Getwd()

@@ -1,6 +1,6 @@
-// Package engine decides about addresses: what is a valid address, where its mail goes, what a server's reply means, and
-// which verdict follows. It is pure: no I/O, no clock, no log, no goroutine, no package state. What happened comes in as
-// data, the next step and the verdict go out as data; the packages around it act.
+// Package engine decides about addresses: what is a valid address, where its mail goes, what a server's reply means,
+// and which verdict follows. It is pure: no I/O, no clock, no log, no goroutine, no package state. What happened comes
+// in as data, the next step and the verdict go out as data; the packages around it act.
 //
 // # The path of one address
 //
@@ -14,8 +14,8 @@
 //	}
 //	verdict := engine.Judge(&ev, policy, now)
 //
-// Table.Classify gives each SMTP reply its meaning before it becomes a Sighting: the stage first, then evidence about us,
-// then the provider's rules, then the generic ones. Judge weighs the sightings and does not read the words again.
+// Table.Classify gives each SMTP reply its meaning before it becomes a Sighting: the stage first, then evidence about
+// us, then the provider's rules, then the generic ones. Judge weighs the sightings and does not read the words again.
 //
 // # Glossary
 //
@@ -31,8 +31,10 @@
 //
 // # Invariants
 //
-//  1. The zero value of Status is UNKNOWN, of Tri "not known", of Meaning "unknown": what was not proven is not claimed.
-//  2. INVALID rests on bad syntax, a DNS fact, a provider's own mailbox rule, or a permanent reply at RCPT that blames the recipient.
+//  1. The zero value of Status is UNKNOWN, of Tri "not known", of Meaning "unknown": what was not proven is not
+//     claimed.
+//  2. INVALID rests on bad syntax, a DNS fact, a provider's own mailbox rule, or a permanent reply at RCPT that blames
+//     the recipient.
 //  3. VALID rests on an acceptance and on the refusal of a decoy by the same MX host.
 //  4. A block, a policy, a timeout or a refusal of us is never INVALID; evidence about the sender beats words about the
 //     recipient.

@@ -7,7 +7,8 @@ import (
 	"probity/engine/control"
 )
 
-// Flags are what the lists say about one address. Each row has its own. The bits are on disk and on the wire: add at the end only.
+// Flags are what the lists say about one address. Each row has its own. The bits are on disk and on the wire: add at
+// the end only.
 type Flags uint8
 
 // The flags.
@@ -17,7 +18,8 @@ const (
 	FlagFree
 	FlagTypo  // the domain is one typo from a major provider and in no provider, free or alias list
 	FlagAlias // an alias service: mail is forwarded to a mailbox elsewhere
-	// FlagNoDomain is of an address that was not looked up: an earlier answer of the DNS, still cached, says that there is no such domain.
+	// FlagNoDomain is of an address that was not looked up: an earlier answer of the DNS, still cached, says that there
+	// is no such domain.
 	FlagNoDomain
 )
 
@@ -27,8 +29,8 @@ func (fl Flags) Has(f Flags) bool { return fl&f == f }
 // Subject is what a sighting is about.
 type Subject uint8
 
-// The subjects; the zero value is the session: connection, banner, EHLO, STARTTLS, MAIL.
-// A target that got no answer is SubjectTarget with EventTimeout, EventClosed or EventOutOfStep: only the first of a connection.
+// The subjects; the zero value is the session: connection, banner, EHLO, STARTTLS, MAIL. A target that got no answer is
+// SubjectTarget with EventTimeout, EventClosed or EventOutOfStep: only the first of a connection.
 const (
 	SubjectSession Subject = iota
 	SubjectTarget
@@ -55,8 +57,8 @@ const (
 	EventInternal            // we failed
 )
 
-// Sighting is one thing that was seen while an address was verified. Immutable. Its fields, and those of Reply and Finding, are
-// ordered to take the least memory: two sightings, a target and its decoy, are most of what a probe keeps.
+// Sighting is one thing that was seen while an address was verified. Immutable. Its fields, and those of Reply and
+// Finding, are ordered to take the least memory: two sightings, a target and its decoy, are most of what a probe keeps.
 type Sighting struct {
 	Host    string // MX host name
 	Reply   Reply
@@ -64,7 +66,8 @@ type Sighting struct {
 	At      time.Time
 	Subject Subject
 	Event   Event
-	// NeighbourAccepted says that this connection had accepted another recipient of the domain before it gave a target no clear answer.
+	// NeighbourAccepted says that this connection had accepted another recipient of the domain before it gave a target
+	// no clear answer.
 	NeighbourAccepted bool
 	// Controlled says that a decoy's refusal which proves nothing alone was controlled: see RefusesUnknown.
 	Controlled bool
@@ -75,8 +78,8 @@ type Sighting struct {
 	Conn uint32
 }
 
-// Witness is the reply to another recipient of the host that a verdict rests on: one that controls the answer (see package control), or what
-// the made-up recipient of the domain got. Immutable: many probes share it.
+// Witness is the reply to another recipient of the host that a verdict rests on: one that controls the answer (see
+// package control), or what the made-up recipient of the domain got. Immutable: many probes share it.
 type Witness struct {
 	Sighting
 	Local   string // part of the recipient's address, to be left out of what is shown; empty if not known
@@ -100,7 +103,8 @@ type Evidence struct {
 // MaxSightings bounds the evidence kept for one address; the oldest session sightings are dropped.
 const MaxSightings = 32
 
-// Append adds a sighting. When the evidence is full, the oldest sighting of a session is dropped, never one of the target or a decoy.
+// Append adds a sighting. When the evidence is full, the oldest sighting of a session is dropped, never one of the
+// target or a decoy.
 func (ev *Evidence) Append(s Sighting) {
 	if len(ev.Seen) >= MaxSightings {
 		for i := range ev.Seen {
@@ -125,9 +129,9 @@ func (ev *Evidence) PrependCheck(s Sighting) {
 	}
 }
 
-// LacksChecks reports that catch-all checks from before the attempt would add to the evidence: true unless the host that accepted
-// the target was checked. except is that host, of which no earlier check may be added: whether to use one for the acceptance was
-// decided when the acceptance arrived.
+// LacksChecks reports that catch-all checks from before the attempt would add to the evidence: true unless the host
+// that accepted the target was checked. except is that host, of which no earlier check may be added: whether to use one
+// for the acceptance was decided when the acceptance arrived.
 func (ev *Evidence) LacksChecks() (except string, lacks bool) {
 	target, ok := ev.answer(SubjectTarget, "")
 	if !ok || target.Finding.Meaning != Accepted {
@@ -136,7 +140,8 @@ func (ev *Evidence) LacksChecks() (except string, lacks bool) {
 	return target.Host, ev.catchAll(target.Host) == NotKnown
 }
 
-// answer is the last reply about a subject, at the given host or, when host is empty, at any. The pointer is into the evidence.
+// answer is the last reply about a subject, at the given host or, when host is empty, at any. The pointer is into the
+// evidence.
 func (ev *Evidence) answer(about Subject, host string) (*Sighting, bool) {
 	for i := len(ev.Seen) - 1; i >= 0; i-- {
 		s := &ev.Seen[i]
@@ -214,20 +219,23 @@ func (ev *Evidence) has(e Event) bool {
 	return false
 }
 
-// RefusesUnknown reports whether a reply to a decoy shows that the host refuses unknown recipients. One that would condemn a target does.
-// Two others must be controlled: a permanent one that no rule matches, by a recipient that the connection accepted after it, and a temporary
-// one that names an unknown user, by being given twice, a retry apart: the first may be greylisting. (Postfix, ADDRESS_VERIFICATION_README:
-// unverified_recipient_reject_code is 450 by default.)
+// RefusesUnknown reports whether a reply to a decoy shows that the host refuses unknown recipients. One that would
+// condemn a target does. Two others must be controlled: a permanent one that no rule matches, by a recipient that the
+// connection accepted after it, and a temporary one that names an unknown user, by being given twice, a retry apart:
+// the first may be greylisting. (Postfix, ADDRESS_VERIFICATION_README: unverified_recipient_reject_code is 450 by
+// default.)
 func (s *Sighting) RefusesUnknown() bool {
-	return s.Condemns() || s.Controlled && (s.NamesUnknown() || s.Reply.Permanent() && s.Finding.Meaning == MeaningUnknown)
+	return s.Condemns() || s.Controlled && (s.NamesUnknown() ||
+		s.Reply.Permanent() && s.Finding.Meaning == MeaningUnknown)
 }
 
-// Condemns reports whether s is a reply that makes a target INVALID: permanent, to RCPT, about the recipient. What the same connection
-// accepted before is no evidence for another reading of a reply that no rule matches: it may be one person's refusal of us, a closed
-// group, a full or a busy mailbox.
+// Condemns reports whether s is a reply that makes a target INVALID: permanent, to RCPT, about the recipient. What the
+// same connection accepted before is no evidence for another reading of a reply that no rule matches: it may be one
+// person's refusal of us, a closed group, a full or a busy mailbox.
 func (s *Sighting) Condemns() bool {
 	f := s.Finding
-	return s.Reply.Stage == StageRcpt && s.Reply.Permanent() && f.Blame == BlameRecipient && (f.Meaning == NoMailbox || f.Meaning == MailboxDisabled)
+	return s.Reply.Stage == StageRcpt && s.Reply.Permanent() && f.Blame == BlameRecipient &&
+		(f.Meaning == NoMailbox || f.Meaning == MailboxDisabled)
 }
 
 // NamesUnknown reports whether s is a temporary reply that names an unknown user.
@@ -278,7 +286,8 @@ func failureRank(s *Sighting) int {
 	return 1
 }
 
-var eventNames = [...]string{"reply", "connect-failed", "timeout", "closed", "out-of-step", "no-smtputf8", "tls-failed", "no-address",
+var eventNames = [...]string{"reply", "connect-failed", "timeout", "closed", "out-of-step", "no-smtputf8", "tls-failed",
+	"no-address",
 	"no-egress", "host-servfail", "refused-host", "source-blocked", "internal"}
 
 func (e Event) String() string { return nameOf(eventNames[:], uint8(e)) }

@@ -19,8 +19,9 @@ func (r Reason) Bucket() Status {
 	return Unknown
 }
 
-// Judge turns evidence into a verdict. It is total: any evidence, even none, has one, and what is not proven is UNKNOWN.
-// The order of decision is INVALID, disposable, accept-all provider, full mailbox, UNKNOWN, the other risks, VALID.
+// Judge turns evidence into a verdict. It is total: any evidence, even none, has one, and what is not proven is
+// UNKNOWN. The order of decision is INVALID, disposable, accept-all provider, full mailbox, UNKNOWN, the other risks,
+// VALID.
 func Judge(ev *Evidence, p Policy, now time.Time) Verdict {
 	if ev.Route == nil {
 		unasked := *ev
@@ -75,7 +76,8 @@ func decide(ev *Evidence, p Policy) decision {
 	return decideByAnswer(ev, target)
 }
 
-// decideBySyntaxAndDNS decides what needs no mail server. A failed DNS lookup is not decided here: a list may still decide.
+// decideBySyntaxAndDNS decides what needs no mail server. A failed DNS lookup is not decided here: a list may still
+// decide.
 func decideBySyntaxAndDNS(ev *Evidence) (decision, bool) {
 	if ev.SyntaxBad {
 		return decision{reason: ReasonInvalidSyntax, rule: "syntax/rfc5321"}, true
@@ -102,7 +104,8 @@ func decideBySyntaxAndDNS(ev *Evidence) (decision, bool) {
 // restsOnDNS reports whether a verdict with this reason, without a session, follows from the route alone.
 func (r Reason) restsOnDNS() bool {
 	switch r {
-	case ReasonDomainNotFound, ReasonNullMX, ReasonNoMailServer, ReasonUnroutableMX, ReasonProviderSyntax, ReasonAcceptAllProvider, ReasonDNSError:
+	case ReasonDomainNotFound, ReasonNullMX, ReasonNoMailServer, ReasonUnroutableMX, ReasonProviderSyntax,
+		ReasonAcceptAllProvider, ReasonDNSError:
 		return true
 	}
 	return false
@@ -160,8 +163,8 @@ func decideUnasked(ev *Evidence, p Policy) decision {
 	return decision{reason: eventReason(s.Event), rule: "session/" + s.Event.String(), from: s}
 }
 
-// RuleSourceBlocked is the rule of a verdict without a probe: the source that was to probe is quarantined at this receiver, or
-// everywhere. Another source may probe.
+// RuleSourceBlocked is the rule of a verdict without a probe: the source that was to probe is quarantined at this
+// receiver, or everywhere. Another source may probe.
 const RuleSourceBlocked = "session/source-blocked"
 
 func eventReason(e Event) Reason {

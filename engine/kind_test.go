@@ -121,11 +121,13 @@ func TestShippedTerms(t *testing.T) {
 // TestShippedTenants: gateways and hosters are shared services; receivers with mailboxes of their own are not.
 func TestShippedTenants(t *testing.T) {
 	table := DefaultTable()
-	for _, id := range []string{"mimecast", "proofpoint", "barracuda", "cisco", "messagelabs", "trendmicro", "sophos", "hornetsecurity", "godaddy", "ionos", "ovh", "rackspace"} {
+	for _, id := range []string{"mimecast", "proofpoint", "barracuda", "cisco", "messagelabs", "trendmicro", "sophos",
+		"hornetsecurity", "godaddy", "ionos", "ovh", "rackspace"} {
 		require.Equal(t, KindTenants, table.Provider(id).Kind, id)
 	}
 	require.Equal(t, KindNarrow, table.Provider("facebook").Kind)
-	for id, sources := range map[string]int{"orange": 8, "laposte": 8, "comcast": 8, "tonline": 8, "docomo": 8, "libero": 8, "nifty": 4} {
+	for id, sources := range map[string]int{"orange": 8, "laposte": 8, "comcast": 8, "tonline": 8, "docomo": 8,
+		"libero": 8, "nifty": 4} {
 		p := table.Provider(id) // people's mailboxes: a few sources share each
 		require.Equal(t, KindWide, p.Kind, id)
 		require.NotEmpty(t, p.ByAddress, id)

@@ -45,9 +45,10 @@ type Kind uint8
 
 // The kinds; the zero value is the strictest.
 const (
-	KindNarrow  Kind = iota // one source probes: its limits are those of the whole fleet
-	KindWide                // very large: domains, or addresses, are spread over all sources; each keeps to the limits
-	KindTenants             // shared by domains: they are spread, each stays at its source; each source keeps to the limits
+	KindNarrow Kind = iota // one source probes: its limits are those of the whole fleet
+	KindWide               // very large: domains, or addresses, are spread over all sources; each keeps to the limits
+	// shared by domains: they are spread, each stays at its source; each source keeps to the limits
+	KindTenants
 )
 
 var providerKinds = [...]string{"narrow", "wide", "tenants"}
@@ -97,7 +98,8 @@ type Provider struct {
 	Parking      bool // parked domains: mail is not read, accepted or not
 	// AcceptsSilently says that after many unknown recipients it accepts every recipient for a while, without checking.
 	AcceptsSilently bool
-	// BlocksAsUnknown says that after some recipients it refuses every recipient for a while in the words of an unknown user.
+	// BlocksAsUnknown says that after some recipients it refuses every recipient for a while in the words of an unknown
+	// user.
 	BlocksAsUnknown bool
 	OneDomain       bool // refuses several recipient domains in one transaction
 	TLS             TLSPolicy

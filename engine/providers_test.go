@@ -91,22 +91,27 @@ func TestProviderOfEachHost(t *testing.T) {
 	}
 }
 
-// TestConsumerDomainsLeadToTheirProvider: the domain alone is enough to find the provider. Rows of one domain are spread
-// by address if the provider is wide: spread by domain, one source would get them all.
+// TestConsumerDomainsLeadToTheirProvider: the domain alone is enough to find the provider. Rows of one domain are
+// spread by address if the provider is wide: spread by domain, one source would get them all.
 func TestConsumerDomainsLeadToTheirProvider(t *testing.T) {
 	table := DefaultTable()
 	for domain, id := range map[string]string{
-		"freenet.de": "freenet", "rambler.ru": "rambler", "lenta.ru": "rambler", "sina.com": "sina", "sina.cn": "sina", "sohu.com": "sohu",
-		"aliyun.com": "aliyun", "hanmail.net": "kakao", "daum.net": "kakao", "kakao.com": "kakao", "rediffmail.com": "rediff",
-		"btinternet.com": "bt", "talk21.com": "bt", "bigpond.com": "telstra", "ukr.net": "ukrnet", "interia.pl": "interia",
+		"freenet.de": "freenet", "rambler.ru": "rambler", "lenta.ru": "rambler", "sina.com": "sina", "sina.cn": "sina",
+		"sohu.com":   "sohu",
+		"aliyun.com": "aliyun", "hanmail.net": "kakao", "daum.net": "kakao", "kakao.com": "kakao",
+		"rediffmail.com": "rediff",
+		"btinternet.com": "bt", "talk21.com": "bt", "bigpond.com": "telstra", "ukr.net": "ukrnet",
+		"interia.pl": "interia",
 	} {
 		p := table.ProviderOfHint(domain)
 		require.Equal(t, id, p.ID, domain)
 		require.True(t, (p.Kind == KindWide) && slices.Contains(p.ByAddress, domain), domain)
 	}
 	for hint, id := range map[string]string{
-		"posteo.de": "posteo", "mailbox.org": "mailboxorg", "tutanota.com": "tuta", "263": "mail263", "virginmedia.com": "atmail",
-		"ntlworld.com": "virgin", "talktalk.net": "talktalk", "telenet.be": "telenet", "swisscom": "bluewin", "home.nl": "ziggo",
+		"posteo.de": "posteo", "mailbox.org": "mailboxorg", "tutanota.com": "tuta", "263": "mail263",
+		"virginmedia.com": "atmail",
+		"ntlworld.com":    "virgin", "talktalk.net": "talktalk", "telenet.be": "telenet", "swisscom": "bluewin",
+		"home.nl":  "ziggo",
 		"atlas.cz": "centrum", "freemail.hu": "freemail-hu", "abv.bg": "abv", "opensrs": "tucows", "ocn.ne.jp": "ocn",
 		"biglobe.ne.jp": "biglobe", "nifty.com": "nifty", "ses": "amazon", "auone-net.jp": "au",
 	} {
@@ -114,7 +119,8 @@ func TestConsumerDomainsLeadToTheirProvider(t *testing.T) {
 	}
 }
 
-// TestServicesThatAcceptAnyRecipient: by their own documentation, an acceptance at RCPT proves nothing, so they are not probed.
+// TestServicesThatAcceptAnyRecipient: by their own documentation, an acceptance at RCPT proves nothing, so they are not
+// probed.
 func TestServicesThatAcceptAnyRecipient(t *testing.T) {
 	table := DefaultTable()
 	for _, id := range []string{"sendgrid", "forwardemail"} {

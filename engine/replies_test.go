@@ -14,8 +14,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what the tests see into their testdata")
 
-// TestRepliesByExample classifies testdata/replies.txt, one reply a line: stage | provider hint | reply => meaning blame rule.
-// A changed finding shows as a changed line of that file.
+// TestRepliesByExample classifies testdata/replies.txt, one reply a line: stage | provider hint | reply => meaning
+// blame rule. A changed finding shows as a changed line of that file.
 func TestRepliesByExample(t *testing.T) {
 	const path = "testdata/replies.txt"
 	data, err := os.ReadFile(path)

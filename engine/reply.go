@@ -120,8 +120,8 @@ type SenderIdentity struct {
 	MailFrom string   // reverse-path, empty for <>
 	EHLO     string   // the name given in EHLO
 	Sources  []string // our addresses as the receiver sees them
-	// Local is the local part of the recipient that the reply answers; empty if it answers none. Its words are not the server's: "monday: no
-	// such user" says nothing of Monday.
+	// Local is the local part of the recipient that the reply answers; empty if it answers none. Its words are not the
+	// server's: "monday: no such user" says nothing of Monday.
 	Local string
 }
 

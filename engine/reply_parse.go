@@ -20,8 +20,9 @@ var (
 	errReplySize = fmt.Errorf("a reply of more than %d bytes", maxReplyBytes)
 )
 
-// ParseReply reads a reply as it was received, as tolerantly as sessions do (replyline.Parser): lines end with CRLF or LF. The last line may have the hyphen of a reply that goes on.
-// Of more than 64 lines the first 63 and the last are kept, of each line 1000 bytes.
+// ParseReply reads a reply as it was received, as tolerantly as sessions do (replyline.Parser): lines end with CRLF or
+// LF. The last line may have the hyphen of a reply that goes on. Of more than 64 lines the first 63 and the last are
+// kept, of each line 1000 bytes.
 func ParseReply(stage Stage, raw string) (Reply, error) {
 	if len(raw) > maxReplyBytes {
 		return Reply{}, errReplySize
@@ -46,8 +47,9 @@ func ParseReply(stage Stage, raw string) (Reply, error) {
 	return r, nil
 }
 
-// EnhancedOf finds the enhanced status code of a reply (RFC 2034 section 4): at the start of a line, else where careless
-// servers put it: "(#5.1.1)", "error: 5.1.1", "550 5.1.1" within the text. Its class must be that of the basic code.
+// EnhancedOf finds the enhanced status code of a reply (RFC 2034 section 4): at the start of a line, else where
+// careless servers put it: "(#5.1.1)", "error: 5.1.1", "550 5.1.1" within the text. Its class must be that of the basic
+// code.
 func EnhancedOf(lines []string, code int) Enhanced {
 	for _, line := range lines {
 		if e, n := readEnhanced(line); n > 0 && int(e.Class) == code/100 {
@@ -82,7 +84,8 @@ func introduces(before string) bool {
 		return true
 	case ' ', '-':
 		spaced := n >= 2 && strings.IndexByte(":-#", before[n-2]) >= 0
-		return spaced || n >= 4 && strings.Trim(before[n-4:n-1], "0123456789") == "" && (n == 4 || !isDigit(before[n-5]) && before[n-5] != '.')
+		return spaced || n >= 4 && strings.Trim(before[n-4:n-1], "0123456789") == "" &&
+			(n == 4 || !isDigit(before[n-5]) && before[n-5] != '.')
 	}
 	return false
 }
@@ -106,7 +109,8 @@ func readEnhanced(s string) (e Enhanced, n int) {
 			n++
 		}
 	}
-	if dotted := n+1 < len(s) && s[n] == '.' && isDigit(s[n+1]); dotted || e.Class != 2 && e.Class != 4 && e.Class != 5 {
+	if dotted := n+1 < len(s) && s[n] == '.' && isDigit(s[n+1]); dotted ||
+		e.Class != 2 && e.Class != 4 && e.Class != 5 {
 		return Enhanced{}, 0
 	}
 	return e, n

@@ -16,32 +16,34 @@ func TestParseReply(t *testing.T) {
 		"550-a\nb without code\n550 c": {Code: 550, Lines: []string{"a", "b without code", "c"}},
 		"550-unfinished":               {Code: 550, Lines: []string{"unfinished"}},
 		"550 sorry (#5.1.1)":           {Code: 550, Enhanced: Enhanced{5, 1, 1}, Lines: []string{"sorry (#5.1.1)"}},
-		"550 #5.1.0 Address rejected":  {Code: 550, Enhanced: Enhanced{5, 1, 0}, Lines: []string{"#5.1.0 Address rejected"}},
-		"550 said: 550 5.2.1 no":       {Code: 550, Enhanced: Enhanced{5, 2, 1}, Lines: []string{"said: 550 5.2.1 no"}},
-		"550 4.1.1 wrong class":        {Code: 550, Lines: []string{"4.1.1 wrong class"}},
-		"550 7.7.1 no class":           {Code: 550, Lines: []string{"7.7.1 no class"}},
-		"550 5.1.1.1 address":          {Code: 550, Lines: []string{"5.1.1.1 address"}},
-		"550 MTA version 5.1.1":        {Code: 550, Lines: []string{"MTA version 5.1.1"}},
-		"550 blocked 192.5.1.1":        {Code: 550, Lines: []string{"blocked 192.5.1.1"}},
-		"550 5.1.12345 long":           {Code: 550, Lines: []string{"5.1.12345 long"}},
-		"550-a\n421 b":                 {Code: 421, Lines: []string{"a", "b"}},
-		"220-wait\n521 5.7.1 go":       {Code: 521, Enhanced: Enhanced{5, 7, 1}, Lines: []string{"wait", "5.7.1 go"}},
-		"550-a\n250 b":                 {Code: 550, Lines: []string{"a", "250 b"}}, // never an acceptance
-		"550-a\n250-b\n550 c":          {Code: 550, Lines: []string{"a", "250-b", "c"}},
-		"550-a\n 421 b\n550 c":         {Code: 550, Lines: []string{"a", " 421 b", "c"}}, // an indented number is text
-		"550-a\n 550 b":                {Code: 550, Lines: []string{"a", "b"}},
-		"550No such user":              {Code: 550, Lines: []string{"No such user"}},
-		"550: no":                      {Code: 550, Lines: []string{": no"}},
-		" \t550 a \t\r\n":              {Code: 550, Lines: []string{"a"}},
-		"550-\r\n550 \r\n":             {Code: 550, Lines: []string{"", ""}},
-		"\r\n550 a\r\n\r\n":            {Code: 550, Lines: []string{"a"}},
+		"550 #5.1.0 Address rejected": {Code: 550, Enhanced: Enhanced{5, 1, 0},
+			Lines: []string{"#5.1.0 Address rejected"}},
+		"550 said: 550 5.2.1 no": {Code: 550, Enhanced: Enhanced{5, 2, 1}, Lines: []string{"said: 550 5.2.1 no"}},
+		"550 4.1.1 wrong class":  {Code: 550, Lines: []string{"4.1.1 wrong class"}},
+		"550 7.7.1 no class":     {Code: 550, Lines: []string{"7.7.1 no class"}},
+		"550 5.1.1.1 address":    {Code: 550, Lines: []string{"5.1.1.1 address"}},
+		"550 MTA version 5.1.1":  {Code: 550, Lines: []string{"MTA version 5.1.1"}},
+		"550 blocked 192.5.1.1":  {Code: 550, Lines: []string{"blocked 192.5.1.1"}},
+		"550 5.1.12345 long":     {Code: 550, Lines: []string{"5.1.12345 long"}},
+		"550-a\n421 b":           {Code: 421, Lines: []string{"a", "b"}},
+		"220-wait\n521 5.7.1 go": {Code: 521, Enhanced: Enhanced{5, 7, 1}, Lines: []string{"wait", "5.7.1 go"}},
+		"550-a\n250 b":           {Code: 550, Lines: []string{"a", "250 b"}}, // never an acceptance
+		"550-a\n250-b\n550 c":    {Code: 550, Lines: []string{"a", "250-b", "c"}},
+		"550-a\n 421 b\n550 c":   {Code: 550, Lines: []string{"a", " 421 b", "c"}}, // an indented number is text
+		"550-a\n 550 b":          {Code: 550, Lines: []string{"a", "b"}},
+		"550No such user":        {Code: 550, Lines: []string{"No such user"}},
+		"550: no":                {Code: 550, Lines: []string{": no"}},
+		" \t550 a \t\r\n":        {Code: 550, Lines: []string{"a"}},
+		"550-\r\n550 \r\n":       {Code: 550, Lines: []string{"", ""}},
+		"\r\n550 a\r\n\r\n":      {Code: 550, Lines: []string{"a"}},
 	} {
 		want.Stage = StageRcpt
 		got, err := ParseReply(StageRcpt, raw)
 		require.NoError(t, err, raw)
 		require.Equal(t, want, got, raw)
 	}
-	for _, raw := range []string{"", "\n", "hello", "no\n550 a", "55 x", "150 x", "650 x", "5505 x", strings.Repeat("550-x\n", 20_000)} {
+	for _, raw := range []string{"", "\n", "hello", "no\n550 a", "55 x", "150 x", "650 x", "5505 x",
+		strings.Repeat("550-x\n", 20_000)} {
 		_, err := ParseReply(StageRcpt, raw)
 		require.Error(t, err, raw[:min(len(raw), 20)])
 	}

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Fact is what DNS says about where a domain receives mail. NXDOMAIN, NODATA, SERVFAIL and a timeout are four different facts.
+// Fact is what DNS says about where a domain receives mail. NXDOMAIN, NODATA, SERVFAIL and a timeout are four different
+// facts.
 type Fact uint8
 
 // The facts; the zero value means that DNS was not asked.
@@ -22,7 +23,8 @@ const (
 	FactDNSTimeout      // no server answered in time: nothing is known
 )
 
-var factNames = [...]string{"unasked", "mx", "implicit_mx", "null_mx", "no_domain", "no_server", "unroutable", "servfail", "timeout"}
+var factNames = [...]string{"unasked", "mx", "implicit_mx", "null_mx", "no_domain", "no_server", "unroutable",
+	"servfail", "timeout"}
 
 func (f Fact) String() string { return nameOf(factNames[:], uint8(f)) }
 
@@ -48,8 +50,8 @@ type Route struct {
 // maxRouteHosts bounds what a hostile zone can make us store; at most three hosts are tried.
 const maxRouteHosts = 16
 
-// NewRoute makes the route of a domain from its MX set. An MX set that holds only "." is a null MX (RFC 7505 section 3);
-// a "." together with other hosts is ignored. An empty set gives FactNoServer.
+// NewRoute makes the route of a domain from its MX set. An MX set that holds only "." is a null MX (RFC 7505 section
+// 3); a "." together with other hosts is ignored. An empty set gives FactNoServer.
 func (t *Table) NewRoute(records []MX) Route {
 	if !slices.IsSortedFunc(records, compareMX) { // those of a resolver are sorted
 		records = slices.Clone(records)

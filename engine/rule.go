@@ -12,7 +12,8 @@ import (
 // genericRules is the first part of the ids of rules that no provider has.
 const genericRules = "generic"
 
-// Rule gives a meaning to replies that fit all of its conditions. It is data of the provider table, immutable once read.
+// Rule gives a meaning to replies that fit all of its conditions. It is data of the provider table, immutable once
+// read.
 type Rule struct {
 	ID      string // "google/no-such-user", "generic/unknown-user"
 	Meaning Meaning
@@ -42,8 +43,9 @@ type Conditions struct {
 // condemns reports a meaning that is about the mailbox itself: only a reply to RCPT can have it.
 func condemns(m Meaning) bool { return m == NoMailbox || m == MailboxFull || m == MailboxDisabled }
 
-// fits checks every condition but the text. A rule that condemns, and does not name the enhanced code, does not fit a code that is about
-// something else than the address or the mailbox (RFC 3463 section 3: systems, networks, protocols, policy).
+// fits checks every condition but the text. A rule that condemns, and does not name the enhanced code, does not fit a
+// code that is about something else than the address or the mailbox (RFC 3463 section 3: systems, networks, protocols,
+// policy).
 func (r *Rule) fits(reply *Reply, enhanced Enhanced) bool {
 	if r.stages != 0 && r.stages&(1<<reply.Stage) == 0 {
 		return false
@@ -59,8 +61,8 @@ func (r *Rule) fits(reply *Reply, enhanced Enhanced) bool {
 	return anyCode(r.codes, reply.Code) && anyEnhanced(r.enhanced, enhanced)
 }
 
-// forbids reports whether an enhanced code is about something that a condemning meaning cannot be of: system, network, protocol, policy.
-// That a mailbox is full is no judgement of it, and some servers call it policy.
+// forbids reports whether an enhanced code is about something that a condemning meaning cannot be of: system, network,
+// protocol, policy. That a mailbox is full is no judgement of it, and some servers call it policy.
 func forbids(e Enhanced, m Meaning) bool {
 	switch e.Subject {
 	case 3, 4:
@@ -104,7 +106,8 @@ func anyCode(patterns []codePattern, code int) bool {
 	return slices.ContainsFunc(patterns, func(p codePattern) bool { return p.matches(code) })
 }
 
-// enhancedPattern is an enhanced code with x for any number and a range in the last place: "5.1.1", "x.2.2", "5.7.606-649".
+// enhancedPattern is an enhanced code with x for any number and a range in the last place: "5.1.1", "x.2.2",
+// "5.7.606-649".
 type enhancedPattern struct{ low, high Enhanced }
 
 func (p enhancedPattern) matches(e Enhanced) bool {
@@ -153,7 +156,8 @@ func (m *MailboxRule) Breaks(a Address) bool {
 	if n < m.Min || m.Max > 0 && n > m.Max {
 		return true
 	}
-	if m.StartWith != "" && local != "" && !isLetter(local[0]) && (m.StartWith != "letter-or-digit" || !isDigit(local[0])) {
+	if m.StartWith != "" && local != "" && !isLetter(local[0]) &&
+		(m.StartWith != "letter-or-digit" || !isDigit(local[0])) {
 		return true
 	}
 	for i := range len(local) {

@@ -23,13 +23,15 @@ type Band struct{ Low, High uint8 }
 
 // figures are the scores of reasons without further evidence.
 var figures = [...]uint8{
-	ReasonNone: 98, ReasonDisposable: 40, ReasonAcceptAllProvider: 65, ReasonCatchAll: 60, ReasonAcceptedUnconfirmed: 75,
-	ReasonMailboxFull: 55, ReasonRoleAccount: 80, ReasonPossibleTypo: 50, ReasonLowQuality: 45,
+	ReasonNone: 98, ReasonDisposable: 40, ReasonAcceptAllProvider: 65, ReasonCatchAll: 60,
+	ReasonAcceptedUnconfirmed: 75,
+	ReasonMailboxFull:         55, ReasonRoleAccount: 80, ReasonPossibleTypo: 50, ReasonLowQuality: 45,
 	ReasonInvalidSyntax: 0, ReasonDomainNotFound: 1, ReasonNullMX: 2, ReasonProviderSyntax: 2, ReasonNoMailServer: 3,
 	ReasonMailboxNotFound: 3, ReasonUnroutableMX: 4, ReasonMailboxDisabled: 8,
 	ReasonGreylisted: 50, ReasonSMTPNotChecked: 50, ReasonCancelled: 50, ReasonRateLimited: 45, ReasonTimeout: 40,
 	ReasonBlocked: 40, ReasonTemporaryError: 35, ReasonSMTPUTF8Unsupported: 35, ReasonConnectionFailed: 30,
-	ReasonDNSError: 30, ReasonProtocolError: 30, ReasonInternalError: 30, ReasonUnclearRefusal: 35, ReasonRelayDenied: 30,
+	ReasonDNSError: 30, ReasonProtocolError: 30, ReasonInternalError: 30, ReasonUnclearRefusal: 35,
+	ReasonRelayDenied: 30,
 }
 
 // Figures of two reasons in cases that count for more than a part.
@@ -145,7 +147,8 @@ var parts = [partCount]struct {
 		{"more", [kinds]int8{kindValid: -1, kindConfirmed: -1, kindCatchAll: 2}},
 	}},
 	partCloseness: {"check_closeness", []circumstance{
-		{"the catch-all check was made over the connection that answered, or how close it was is not known", [kinds]int8{}},
+		{"the catch-all check was made over the connection that answered, or how close it was is not known",
+			[kinds]int8{}},
 		closenessSameHost: {"made at the same host over another connection", [kinds]int8{kindCatchAll: 1}},
 	}},
 	partElsewhere: {"check_elsewhere", []circumstance{
@@ -156,10 +159,11 @@ var parts = [partCount]struct {
 	partControl: {"control", []circumstance{
 		control.None: {"no control came after the answer",
 			[kinds]int8{kindValid: -1, kindConfirmed: -1, kindMissing: 1}},
-		control.Fact:                   {"the host was seen before to refuse a made-up recipient", forAccepted(-1)},
-		control.TargetRefused:          {"the host refused another recipient after it", forAccepted(-1)},
-		control.DecoyRefused:           {"the host refused a made-up recipient after it", [kinds]int8{}},
-		control.AcceptedElsewhere:      {"the host accepted a recipient after it, over another connection", [kinds]int8{}},
+		control.Fact:          {"the host was seen before to refuse a made-up recipient", forAccepted(-1)},
+		control.TargetRefused: {"the host refused another recipient after it", forAccepted(-1)},
+		control.DecoyRefused:  {"the host refused a made-up recipient after it", [kinds]int8{}},
+		control.AcceptedElsewhere: {"the host accepted a recipient after it, over another connection",
+			[kinds]int8{}},
 		control.AcceptedSameConnection: {"and over the same connection", forMissing(-1)},
 	}},
 	partDistance: {"control_distance", []circumstance{
@@ -209,7 +213,8 @@ var parts = [partCount]struct {
 	}},
 	partLearned: {"learned", []circumstance{
 		basis.LearnedNothing: {"nothing else was learned of the host", [kinds]int8{}},
-		basis.LearnedRefuses: {"it refuses made-up recipients of the domain", [kinds]int8{kindOther: 2, kindUnknown: 2}},
+		basis.LearnedRefuses: {"it refuses made-up recipients of the domain",
+			[kinds]int8{kindOther: 2, kindUnknown: 2}},
 		basis.LearnedNeighbour: {"it accepted another recipient of the domain over this connection",
 			[kinds]int8{kindOther: 3, kindUnknown: 3}},
 		learnedRefusesAndAccepted: {"it refuses made-up recipients, and accepted this one", [kinds]int8{kindOther: 4}},
@@ -225,7 +230,8 @@ var parts = [partCount]struct {
 	}},
 	partFree: {"free_mail", []circumstance{
 		{"not in the list of free mail providers", [kinds]int8{}},
-		{"in that list", [kinds]int8{kindConfirmed: 1, kindCatchAll: 1, kindUnconfirmed: 1, kindOther: 1, kindUnknown: 1}},
+		{"in that list", [kinds]int8{kindConfirmed: 1, kindCatchAll: 1, kindUnconfirmed: 1, kindOther: 1,
+			kindUnknown: 1}},
 	}},
 }
 

@@ -36,7 +36,8 @@ func drawBasis(t *rapid.T) basis.Basis {
 
 func drawVerdict(t *rapid.T) Verdict {
 	r := Reason(rapid.IntRange(0, int(lastReason)).Draw(t, "reason"))
-	v := Verdict{Reason: r, Status: r.Bucket(), Flags: Flags(rapid.IntRange(0, 15).Draw(t, "flags")), Basis: drawBasis(t),
+	v := Verdict{Reason: r, Status: r.Bucket(), Flags: Flags(rapid.IntRange(0, 15).Draw(t, "flags")),
+		Basis:     drawBasis(t),
 		SMTPValid: rapid.Bool().Draw(t, "smtp valid"), VerifiedAt: noon}
 	v.Details.CatchAll = Tri(rapid.IntRange(0, 2).Draw(t, "catch-all"))
 	return v
@@ -97,11 +98,13 @@ func drawAcceptance(t *rapid.T, now time.Time) acceptance {
 		target: now.Add(-drawAge(t, "age of the answer")), decoy: now.Add(-drawAge(t, "age of the check")),
 		sameConn: rapid.Bool().Draw(t, "same connection"),
 		control: control.Control{
-			Kind: control.Kind(rapid.IntRange(0, 2).Draw(t, "control")), Replies: rapid.Uint16Range(1, 100).Draw(t, "replies"),
+			Kind:    control.Kind(rapid.IntRange(0, 2).Draw(t, "control")),
+			Replies: rapid.Uint16Range(1, 100).Draw(t, "replies"),
 			After:   time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "after")),
 			Refused: rapid.Uint8().Draw(t, "refused"), Accepted: rapid.Uint8().Draw(t, "accepted"),
 		},
-		before: uint8(rapid.IntRange(0, 3).Draw(t, "before")), flags: Flags(rapid.SampledFrom([]int{0, int(FlagFree)}).Draw(t, "flags")),
+		before: uint8(rapid.IntRange(0, 3).Draw(t, "before")),
+		flags:  Flags(rapid.SampledFrom([]int{0, int(FlagFree)}).Draw(t, "flags")),
 	}
 }
 
@@ -128,7 +131,8 @@ func (a acceptance) improve(t *rapid.T, now time.Time) acceptance {
 	fresher := func(at time.Time) time.Time {
 		return at.Add(time.Duration(rapid.Int64Range(0, int64(now.Sub(at))).Draw(t, "fresher by")))
 	}
-	switch rapid.SampledFrom([]string{"answer", "check", "both", "closer", "control", "before"}).Draw(t, "what is better") {
+	switch rapid.SampledFrom([]string{"answer", "check", "both", "closer", "control", "before"}).Draw(t,
+		"what is better") {
 	case "answer":
 		a.target = fresher(a.target)
 	case "check":
@@ -139,10 +143,11 @@ func (a acceptance) improve(t *rapid.T, now time.Time) acceptance {
 		a.sameConn = true
 	case "control":
 		a.control = control.Control{
-			Kind:    control.Kind(rapid.IntRange(int(a.control.Kind), 2).Draw(t, "surer control")),
-			Replies: rapid.Uint16Range(1, a.control.Replies).Draw(t, "fewer replies"),
-			After:   time.Duration(rapid.Int64Range(0, int64(a.control.After)).Draw(t, "sooner")),
-			Refused: rapid.Uint8Range(a.control.Refused, 255).Draw(t, "more refused"), Accepted: rapid.Uint8Range(a.control.Accepted, 255).Draw(t, "more accepted"),
+			Kind:     control.Kind(rapid.IntRange(int(a.control.Kind), 2).Draw(t, "surer control")),
+			Replies:  rapid.Uint16Range(1, a.control.Replies).Draw(t, "fewer replies"),
+			After:    time.Duration(rapid.Int64Range(0, int64(a.control.After)).Draw(t, "sooner")),
+			Refused:  rapid.Uint8Range(a.control.Refused, 255).Draw(t, "more refused"),
+			Accepted: rapid.Uint8Range(a.control.Accepted, 255).Draw(t, "more accepted"),
 		}
 	case "before":
 		a.before = uint8(rapid.IntRange(int(a.before), 3).Draw(t, "more often"))
@@ -155,13 +160,17 @@ func TestBetterEvidenceNeverWorsensTheScore(t *testing.T) {
 		now := noon.Add(time.Duration(rapid.Int64Range(0, int64(48*time.Hour)).Draw(t, "now")))
 		a := drawAcceptance(t, now)
 		b := a.improve(t, now)
-		if was, is := a.judge(accepted, decoyNo, now), b.judge(accepted, decoyNo, now); was.Status != Valid || is.Score < was.Score {
+		if was, is := a.judge(accepted, decoyNo, now), b.judge(accepted, decoyNo, now); was.Status != Valid ||
+			is.Score < was.Score {
 			t.Fatalf("VALID %d became %d:\n%+v\n%+v", was.Score, is.Score, ScoreParts(&was, now), ScoreParts(&is, now))
 		}
 		decoy := rapid.SampledFrom([]Sighting{decoyNo, decoyYes}).Draw(t, "decoy")
-		refusal := rapid.SampledFrom([]Sighting{missing, replySighting(SubjectTarget, "a", 550, MailboxDisabled, BlameRecipient)}).Draw(t, "refusal")
-		if was, is := a.judge(refusal, decoy, now), b.judge(refusal, decoy, now); was.Status != Invalid || is.Score > was.Score {
-			t.Fatalf("INVALID %d became %d:\n%+v\n%+v", was.Score, is.Score, ScoreParts(&was, now), ScoreParts(&is, now))
+		refusal := rapid.SampledFrom([]Sighting{missing,
+			replySighting(SubjectTarget, "a", 550, MailboxDisabled, BlameRecipient)}).Draw(t, "refusal")
+		if was, is := a.judge(refusal, decoy, now), b.judge(refusal, decoy, now); was.Status != Invalid ||
+			is.Score > was.Score {
+			t.Fatalf("INVALID %d became %d:\n%+v\n%+v", was.Score, is.Score, ScoreParts(&was, now),
+				ScoreParts(&is, now))
 		}
 	})
 }
@@ -293,13 +302,14 @@ func pointTable() string {
 	return b.String()
 }
 
-// TestEarlierChecksDoNotChangeTheVerdict adds catch-all checks of other connections, as at the end of a probe: they change only the
-// score.
+// TestEarlierChecksDoNotChangeTheVerdict adds catch-all checks of other connections, as at the end of a probe: they
+// change only the score.
 func TestEarlierChecksDoNotChangeTheVerdict(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hosts := []string{"a", "b", "c"}
 		ev := Evidence{Route: unknownRoute(hosts...), Flags: Flags(rapid.IntRange(0, 15).Draw(t, "flags"))}
-		for step := Next(&ev, Policy{}); step.Kind != StepDone && step.Kind != StepWait && len(ev.Seen) < 20; step = Next(&ev, Policy{}) {
+		for step := Next(&ev, Policy{}); step.Kind != StepDone && step.Kind != StepWait &&
+			len(ev.Seen) < 20; step = Next(&ev, Policy{}) {
 			ev.Append(drawSighting(t, step))
 		}
 		was := Judge(&ev, Policy{}, noon)
@@ -311,7 +321,8 @@ func TestEarlierChecksDoNotChangeTheVerdict(t *testing.T) {
 				ev.PrependCheck(kept)
 			}
 		}
-		if is := Judge(&ev, Policy{}, noon); is.Status != was.Status || is.Reason != was.Reason || is.SMTPValid != was.SMTPValid {
+		if is := Judge(&ev, Policy{}, noon); is.Status != was.Status || is.Reason != was.Reason ||
+			is.SMTPValid != was.SMTPValid {
 			t.Fatalf("%s %s became %s %s: %+v", was.Status, was.Reason, is.Status, is.Reason, ev.Seen)
 		}
 	})

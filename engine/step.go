@@ -108,8 +108,8 @@ func afterAcceptance(ev *Evidence, p Policy, target *Sighting) Step {
 	return Step{}
 }
 
-// afterDeferral probes a decoy with a greylisted target, so that both pass greylisting together, then waits by the schedule. Some receivers
-// greylist in the words of an unknown user.
+// afterDeferral probes a decoy with a greylisted target, so that both pass greylisting together, then waits by the
+// schedule. Some receivers greylist in the words of an unknown user.
 func afterDeferral(ev *Evidence, p Policy, target *Sighting) Step {
 	if (target.Finding.Meaning == Greylisted || target.NamesUnknown()) && !ev.decoyAsked(target.Host) {
 		return Step{Kind: StepDecoy, Host: target.Host}
@@ -141,8 +141,8 @@ func waitAfter(ev *Evidence, p Policy, at time.Time) Step {
 	return Step{Kind: StepWait, Until: at.Add(p.Schedule[ev.Attempts])}
 }
 
-// Deferred reports a reply that a later attempt may change. A temporary refusal of the sender is one: the receiver's callout to our
-// domain may succeed a minute later.
+// Deferred reports a reply that a later attempt may change. A temporary refusal of the sender is one: the receiver's
+// callout to our domain may succeed a minute later.
 func (s *Sighting) Deferred() bool {
 	if s.Event != EventReply {
 		return false

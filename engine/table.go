@@ -45,8 +45,8 @@ func DefaultTable() *Table {
 // Hash identifies the content of the table: two nodes with the same hash have the same rules and limits.
 func (t *Table) Hash() [8]byte { return t.hash }
 
-// Scaled is how long a pause, a quarantine or a back-off of d lasts under this table. At speed-up 0 it is a nanosecond, not
-// zero, so that its end still occurs as an event.
+// Scaled is how long a pause, a quarantine or a back-off of d lasts under this table. At speed-up 0 it is a nanosecond,
+// not zero, so that its end still occurs as an event.
 func (t *Table) Scaled(d time.Duration) time.Duration {
 	switch {
 	case t.Speedup == 1 || d <= 0:
@@ -98,7 +98,8 @@ func (t *Table) matchHost(host string) *Provider {
 // one of these. Host names win over names, because a word such as "gmail" may also be the sender's.
 // It returns t.Unknown if nothing matches.
 func (t *Table) ProviderOfHint(s string) *Provider {
-	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return strings.ContainsRune(" \t,;<>()[]\"", r) })
+	words := strings.FieldsFunc(strings.ToLower(s),
+		func(r rune) bool { return strings.ContainsRune(" \t,;<>()[]\"", r) })
 	for _, w := range words {
 		if p := t.matchHost(w); p != nil {
 			return p

@@ -31,7 +31,8 @@ func (f tableFile) build(layers [][]byte, m *tomlfile.Mistakes) (*Table, error) 
 	if len(f.Providers) > maxProviders {
 		return nil, fmt.Errorf("%d providers: at most %d", len(f.Providers), maxProviders)
 	}
-	owners := map[string]*providerFile{} // two with one MX suffix: which of them won would depend on the order of the file
+	// two with one MX suffix: which of them won would depend on the order of the file
+	owners := map[string]*providerFile{}
 	for i := range f.Providers {
 		p := &f.Providers[i]
 		t.Providers = append(t.Providers, p.build(hash, m))
@@ -176,7 +177,8 @@ func buildRules(prefix, header string, owner *Provider, files []ruleFile, m *tom
 	rules := make([]Rule, 0, len(files))
 	for i := range files {
 		f := &files[i]
-		is := tomlfile.Part{Mistakes: m, Lines: f.lines, Header: header, Words: fmt.Sprintf("rule %q: ", prefix+"/"+f.ID)}
+		is := tomlfile.Part{Mistakes: m, Lines: f.lines, Header: header,
+			Words: fmt.Sprintf("rule %q: ", prefix+"/"+f.ID)}
 		switch {
 		case owner != nil:
 			is.Words = fmt.Sprintf("provider %q: ", owner.ID) + is.Words
@@ -195,7 +197,8 @@ func buildRules(prefix, header string, owner *Provider, files []ruleFile, m *tom
 
 func (f *ruleFile) build(prefix string, owner *Provider, is tomlfile.Part) Rule {
 	r := Rule{ID: prefix + "/" + f.ID, Source: f.Source, Date: f.Date, bare: f.Bare, owner: owner,
-		When: Conditions{Stage: f.Stage, Code: f.Code, Enhanced: f.Enhanced, Text: f.Text.Phrases, Pattern: f.Text.Pattern}}
+		When: Conditions{Stage: f.Stage, Code: f.Code, Enhanced: f.Enhanced, Text: f.Text.Phrases,
+			Pattern: f.Text.Pattern}}
 	if f.ID == "" {
 		is.Wrong("id", "id is missing")
 	}

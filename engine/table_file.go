@@ -165,8 +165,8 @@ func (f *tableFile) apply(data []byte, layers [][]byte) (*Table, error) {
 	return f.build(layers, &m)
 }
 
-// RespectTerms is the table that probes no provider whose terms forbid address verification, whatever an operator's file says.
-// Its hash differs, so that a node with this setting is not mistaken for one without.
+// RespectTerms is the table that probes no provider whose terms forbid address verification, whatever an operator's
+// file says. Its hash differs, so that a node with this setting is not mistaken for one without.
 func (t *Table) RespectTerms() (*Table, error) {
 	f := t.file.clone()
 	for i := range f.Providers {
@@ -238,7 +238,9 @@ func (f *tableFile) read(data []byte, m *tomlfile.Mistakes) {
 	f.Rules = mergeRules(rules, f.Rules)
 	for _, v := range f.Vetoes {
 		if slices.ContainsFunc(vetoes, func(shipped ruleFile) bool { return shipped.ID == v.ID }) {
-			tomlfile.Part{Mistakes: m, Lines: v.lines, Header: "veto", Words: fmt.Sprintf("veto %q: ", v.ID)}.Conflict("", "the shipped one of this id stays in force: choose another id for yours")
+			tomlfile.Part{Mistakes: m, Lines: v.lines, Header: "veto",
+				Words: fmt.Sprintf("veto %q: ", v.ID)}.Conflict("",
+				"the shipped one of this id stays in force: choose another id for yours")
 		}
 	}
 	f.Vetoes = append(f.Vetoes, vetoes...)

@@ -23,7 +23,9 @@ func TestTableRoundTripsThroughLayers(t *testing.T) {
 	require.Equal(t, table.Unknown.Limits, again.Unknown.Limits)
 	require.True(t, again.RespectsTerms())
 	for i, p := range table.Providers {
-		require.Equal(t, []any{p.ID, p.Limits, p.Probe, len(p.Rules)}, []any{again.Providers[i].ID, again.Providers[i].Limits, again.Providers[i].Probe, len(again.Providers[i].Rules)})
+		require.Equal(t, []any{p.ID, p.Limits, p.Probe, len(p.Rules)},
+			[]any{again.Providers[i].ID, again.Providers[i].Limits, again.Providers[i].Probe,
+				len(again.Providers[i].Rules)})
 		require.Equal(t, again.Hash(), again.Providers[i].Table())
 	}
 }

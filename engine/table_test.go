@@ -30,13 +30,15 @@ func TestShippedTable(t *testing.T) {
 
 func TestShippedBudgets(t *testing.T) {
 	table := DefaultTable()
-	for id, want := range map[string][4]int{"": {2, 20, 3, 20}, "google": {5, 50, 10, 200}, "microsoft365": {5, 50, 10, 200}, "outlook": {1, 10, 2, 20}} {
+	for id, want := range map[string][4]int{"": {2, 20, 3, 20}, "google": {5, 50, 10, 200},
+		"microsoft365": {5, 50, 10, 200}, "outlook": {1, 10, 2, 20}} {
 		p := table.Unknown
 		if id != "" {
 			p = table.Provider(id)
 		}
 		l := p.Limits
-		require.Equal(t, want, [4]int{l.Connections, l.RecipientsPerConnection, l.RefusalsPerConnection, l.RefusalsPerHour}, id)
+		require.Equal(t, want, [4]int{l.Connections, l.RecipientsPerConnection, l.RefusalsPerConnection,
+			l.RefusalsPerHour}, id)
 	}
 	require.Equal(t, 1, table.Provider("outlook").Limits.RecipientsPerTransaction)
 	require.Equal(t, 20, table.Provider("yahoo").Limits.TransactionsPerConnection)
@@ -202,8 +204,9 @@ func TestMailboxRuleBreaks(t *testing.T) {
 
 func TestSpeedup(t *testing.T) {
 	shipped := DefaultTable()
-	for file, want := range map[string]time.Duration{"": 24 * time.Hour, "speedup = 36000\n": 2400 * time.Millisecond, "speedup = 0.5": 48 * time.Hour,
-		"speedup = 0": 1, "speedup = 1e9": 86400} {
+	for file, want := range map[string]time.Duration{"": 24 * time.Hour, "speedup = 36000\n": 2400 * time.Millisecond,
+		"speedup = 0.5": 48 * time.Hour,
+		"speedup = 0":   1, "speedup = 1e9": 86400} {
 		table, err := shipped.Override([]byte(file))
 		require.NoError(t, err, file)
 		require.Equal(t, want, table.Scaled(24*time.Hour), file)
@@ -212,7 +215,8 @@ func TestSpeedup(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, table.Speedup, again.Speedup, "a further file leaves it alone")
 	}
-	for _, file := range []string{"speedup = -1", "speedup = 0.0001", "speedup = 1e10", "speedup = nan", "speedup = inf", "speedup = \"2\""} {
+	for _, file := range []string{"speedup = -1", "speedup = 0.0001", "speedup = 1e10", "speedup = nan",
+		"speedup = inf", "speedup = \"2\""} {
 		_, err := shipped.Override([]byte(file))
 		require.Error(t, err, file)
 	}

@@ -62,10 +62,14 @@ const (
 // Reasons is how many reasons there are, that of VALID included.
 const Reasons = int(ReasonRelayDenied) + 1
 
-var reasonNames = [...]string{"", "disposable", "accept_all_provider", "catch_all", "accepted_unconfirmed", "mailbox_full", "role_account",
-	"possible_typo", "low_quality", "invalid_syntax", "domain_not_found", "null_mx", "provider_syntax", "no_mail_server", "mailbox_not_found",
-	"unroutable_mx", "mailbox_disabled", "greylisted", "smtp_not_checked", "cancelled", "rate_limited", "timeout", "blocked", "temporary_error",
-	"smtputf8_unsupported", "connection_failed", "dns_error", "protocol_error", "internal_error", "unclear_refusal", "relay_denied"}
+var reasonNames = [...]string{"", "disposable", "accept_all_provider", "catch_all", "accepted_unconfirmed",
+	"mailbox_full", "role_account",
+	"possible_typo", "low_quality", "invalid_syntax", "domain_not_found", "null_mx", "provider_syntax",
+	"no_mail_server", "mailbox_not_found",
+	"unroutable_mx", "mailbox_disabled", "greylisted", "smtp_not_checked", "cancelled", "rate_limited", "timeout",
+	"blocked", "temporary_error",
+	"smtputf8_unsupported", "connection_failed", "dns_error", "protocol_error", "internal_error", "unclear_refusal",
+	"relay_denied"}
 
 // String is the reason as the API shows it; empty for ReasonNone.
 func (r Reason) String() string { return nameOf(reasonNames[:], uint8(r)) }
@@ -109,7 +113,8 @@ type Details struct {
 	Stage     Stage
 	Attempts  int
 	NextRetry time.Time // zero if none is planned
-	// Source is the egress source that was answered. Message and Source, and what they say of the witness, are for callers who asked for details.
+	// Source is the egress source that was answered. Message and Source, and what they say of the witness, are for
+	// callers who asked for details.
 	Source  string
 	Witness *Witness // nil if the answer stands alone, or no reply decided
 }
@@ -117,7 +122,8 @@ type Details struct {
 // SyntaxValid follows from the reason, as DomainExists does: no later stage can change it.
 func (v *Verdict) SyntaxValid() bool { return v.Reason != ReasonInvalidSyntax }
 
-// DomainExists is false only for NXDOMAIN and bad syntax. Of an address that was not looked up a cached NXDOMAIN counts.
+// DomainExists is false only for NXDOMAIN and bad syntax. Of an address that was not looked up a cached NXDOMAIN
+// counts.
 func (v *Verdict) DomainExists() bool {
 	return v.Reason != ReasonInvalidSyntax && v.Reason != ReasonDomainNotFound && !v.Flags.Has(FlagNoDomain)
 }

@@ -34,7 +34,8 @@ func (p *Prober) Verify(ctx context.Context, req *wire.Batch, hold time.Duration
 		return err
 	}
 	now := time.Now()
-	b := &batch{p: p, request: req, caller: newListCaller(p.buffers, req.Details), now: now, heldCountedAt: now, emit: emit, left: len(req.Rows),
+	b := &batch{p: p, request: req, caller: newListCaller(p.buffers, req.Details), now: now, heldCountedAt: now,
+		emit: emit, left: len(req.Rows),
 		order: p.buffers.getOrder(len(req.Rows)), probes: make([]*probeInFlight, len(req.Rows))}
 	if req.Short {
 		b.priority = budget.ShortJob
@@ -106,7 +107,10 @@ func (b *batch) admit() {
 			continue
 		}
 		b.routeRow(row)
-		pr := &probeInFlight{Probe: hostqueue.Probe{Key: o.key, Priority: b.priority, Facts: b.same.facts, Policy: engine.Policy{NoSMTP: b.request.NoSMTP || b.same.suppressed || b.p.cfg.SuppressedAddress(row.Address), Details: b.request.Details, Schedule: b.p.env.Table.Load().Schedule}}}
+		pr := &probeInFlight{Probe: hostqueue.Probe{Key: o.key, Priority: b.priority, Facts: b.same.facts,
+			Policy: engine.Policy{NoSMTP: b.request.NoSMTP || b.same.suppressed ||
+				b.p.cfg.SuppressedAddress(row.Address), Details: b.request.Details,
+				Schedule: b.p.env.Table.Load().Schedule}}}
 		pr.Ev = engine.Evidence{Address: row.Address, Flags: row.Flags, Route: row.Route, Attempts: int(row.Attempt)}
 		if b.earlier != nil {
 			pr.Ev.Earlier = b.earlier[i]
@@ -174,7 +178,8 @@ func (b *batch) answerFromCache() []bool {
 			b.p.metrics.hits.Inc()
 		})
 		if err != nil {
-			b.p.cfg.Log.Error("the cache cannot be read: what it has not answered is probed", "rows", len(b.order)-from, "error", err)
+			b.p.cfg.Log.Error("the cache cannot be read: what it has not answered is probed", "rows", len(b.order)-from,
+				"error", err)
 			break
 		}
 	}
@@ -184,18 +189,20 @@ func (b *batch) answerFromCache() []bool {
 // fullWait is after what time rows may come again for which there was no room in memory.
 const fullWait = 5 * time.Second
 
-// maxHeldWait is how long rows are worth holding while their queue asks nothing. Else they are returned at once, and their callers see
-// what they wait for.
+// maxHeldWait is how long rows are worth holding while their queue asks nothing. Else they are returned at once, and
+// their callers see what they wait for.
 const maxHeldWait = 5 * time.Second
 
 // routeRow finds source and queue of a row. Rows of one domain share them, unless a wide provider is spread by address.
 func (b *batch) routeRow(row *wire.Row) {
 	prov := row.Route.Provider
-	byAddress := len(b.p.sources.List) > 1 && prov.Kind == engine.KindWide && slices.Contains(prov.ByAddress, row.Address.Domain())
+	byAddress := len(b.p.sources.List) > 1 && prov.Kind == engine.KindWide &&
+		slices.Contains(prov.ByAddress, row.Address.Domain())
 	if b.same.route == row.Route && b.same.domain == row.Address.Domain() && !byAddress {
 		return
 	}
-	s := sameRoute{route: row.Route, domain: row.Address.Domain(), facts: b.same.facts, source: b.p.sources.Choose(row.Route, row.Address, b.request.EgressOf(row), b.now)}
+	s := sameRoute{route: row.Route, domain: row.Address.Domain(), facts: b.same.facts,
+		source: b.p.sources.Choose(row.Route, row.Address, b.request.EgressOf(row), b.now)}
 	if s.domain != b.same.domain {
 		s.facts = hostqueue.FactsOf(b.p.cfg.Cache, s.domain, row.Route.Hosts, b.now)
 	}
@@ -260,8 +267,8 @@ func (b *batch) collectResults(ctx context.Context, hold time.Duration) {
 }
 
 // fewLeft reports that a few rows at slow hosts delay the deferred ones, which are scheduled only when the batch ends.
-// Rows returned for this come again as a batch of their own, in which they are no longer few: a row is returned early at most
-// three times.
+// Rows returned for this come again as a batch of their own, in which they are no longer few: a row is returned early
+// at most three times.
 func (b *batch) fewLeft(now time.Time) bool {
 	const few = 20 // less than a twentieth
 	return b.deferred > 0 && now.Sub(b.now) >= maxHeldWait && few*b.left < len(b.request.Rows)

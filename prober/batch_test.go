@@ -39,7 +39,8 @@ func TestBatchIsVerified(t *testing.T) {
 
 		more := b.rows(mxA, "abe@a.example", "bob@a.example", "ann@a.example")
 		b.verify(time.Minute, more...)
-		require.Equal(t, asked+2, h.count("RCPT"), "the decoy of a domain is asked once, and a control after the refusal: %v", h.snapshot().log)
+		require.Equal(t, asked+2, h.count("RCPT"),
+			"the decoy of a domain is asked once, and a control after the refusal: %v", h.snapshot().log)
 	})
 }
 
@@ -53,18 +54,19 @@ func (h *fakeServer) targets() (all []string) {
 	return all
 }
 
-// A job that wants fresh answers takes those given after it began: what was asked for it while its row was not here is not asked
-// again. Older answers do not count.
+// A job that wants fresh answers takes those given after it began: what was asked for it while its row was not here is
+// not asked again. Older answers do not count.
 func TestFreshListIsAskedOnce(t *testing.T) {
 	h := &fakeServer{rcpt: acceptsOnly("ann")}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		rows := b.rows(mxA, "ann@a.example")
 		fresh := func(began time.Time) (v engine.Verdict) {
-			err := b.prober.Verify(context.Background(), &wire.Batch{Job: "j", Rows: rows, Started: began}, time.Minute, func(r wire.Results) {
-				for i := range r.Rows {
-					v = r.Rows[i].Verdict
-				}
-			})
+			err := b.prober.Verify(context.Background(), &wire.Batch{Job: "j", Rows: rows, Started: began}, time.Minute,
+				func(r wire.Results) {
+					for i := range r.Rows {
+						v = r.Rows[i].Verdict
+					}
+				})
 			require.NoError(t, err)
 			return v
 		}
@@ -104,21 +106,24 @@ func TestCatchAllDomain(t *testing.T) {
 
 func TestNextHostAfterAConnectionFailure(t *testing.T) {
 	dead, h := &fakeServer{down: true}, &fakeServer{rcpt: acceptsOnly("ann")}
-	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx1.a.example": dead, "mx2.a.example": h}, func(b *testNode) {
-		rows := b.rows([]string{"mx1.a.example", "mx2.a.example"}, "ann@a.example", "eve@a.example")
-		got := b.verify(time.Minute, rows...)
-		require.Equal(t, "VALID", verdictText(got[rows[0].Number].Verdict))
-		require.Equal(t, "INVALID mailbox_not_found", verdictText(got[rows[1].Number].Verdict))
-	})
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx1.a.example": dead, "mx2.a.example": h},
+		func(b *testNode) {
+			rows := b.rows([]string{"mx1.a.example", "mx2.a.example"}, "ann@a.example", "eve@a.example")
+			got := b.verify(time.Minute, rows...)
+			require.Equal(t, "VALID", verdictText(got[rows[0].Number].Verdict))
+			require.Equal(t, "INVALID mailbox_not_found", verdictText(got[rows[1].Number].Verdict))
+		})
 }
 
 func TestNoOtherHostAfterARecipientReply(t *testing.T) {
 	first, second := &fakeServer{rcpt: func(string) string { return "550 5.1.1 User unknown" }}, &fakeServer{}
-	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx1.a.example": first, "mx2.a.example": second}, func(b *testNode) {
-		rows := b.rows([]string{"mx1.a.example", "mx2.a.example"}, "ann@a.example")
-		require.Equal(t, "INVALID mailbox_not_found", verdictText(b.verify(time.Minute, rows...)[rows[0].Number].Verdict))
-		require.Empty(t, second.snapshot().dialTimes)
-	})
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx1.a.example": first, "mx2.a.example": second},
+		func(b *testNode) {
+			rows := b.rows([]string{"mx1.a.example", "mx2.a.example"}, "ann@a.example")
+			require.Equal(t, "INVALID mailbox_not_found",
+				verdictText(b.verify(time.Minute, rows...)[rows[0].Number].Verdict))
+			require.Empty(t, second.snapshot().dialTimes)
+		})
 }
 
 func TestThreeHostsAtMost(t *testing.T) {
@@ -137,8 +142,8 @@ func TestThreeHostsAtMost(t *testing.T) {
 	})
 }
 
-// TestBatchIsCachedRowByRow sends six hundred rows of which every third has a mailbox, then the same ones backwards with as many new
-// ones between: each has its own verdict, and no host is asked about it again.
+// TestBatchIsCachedRowByRow sends six hundred rows of which every third has a mailbox, then the same ones backwards
+// with as many new ones between: each has its own verdict, and no host is asked about it again.
 func TestBatchIsCachedRowByRow(t *testing.T) {
 	const rows = 600
 	h := &fakeServer{rcpt: func(local string) string {
@@ -262,7 +267,8 @@ func TestRetriesEndWithSchedule(t *testing.T) {
 
 func TestHoldReturnsRows(t *testing.T) {
 	h := &fakeServer{rcpt: acceptsOnly("ann")}
-	table := strings.NewReplacer("refusals_per_hour = 0", "refusals_per_hour = 10", "refusals_per_connection = 0", "refusals_per_connection = 5").Replace(testTable)
+	table := strings.NewReplacer("refusals_per_hour = 0", "refusals_per_hour = 10", "refusals_per_connection = 0",
+		"refusals_per_connection = 5").Replace(testTable)
 	withTestNode(t, table, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")), "its decoy is refused")
 		var addrs []string
@@ -282,11 +288,13 @@ func TestHoldReturnsRows(t *testing.T) {
 		require.Len(t, h.snapshot().refusalTimes, 8)
 		require.Zero(t, b.prober.rows.Load())
 
-		require.Equal(t, "INVALID mailbox_not_found", verdictText(b.single(10*time.Second, mxA, "zoe@a.example")), "singles have the rest")
+		require.Equal(t, "INVALID mailbox_not_found", verdictText(b.single(10*time.Second, mxA, "zoe@a.example")),
+			"singles have the rest")
 	})
 }
 
-// TestBatchMayBeLargerThanAMessage: a server with hundreds of sources of its own gets chunks that no message would hold.
+// TestBatchMayBeLargerThanAMessage: a server with hundreds of sources of its own gets chunks that no message would
+// hold.
 func TestBatchMayBeLargerThanAMessage(t *testing.T) {
 	mx := &fakeServer{rcpt: acceptsOnly()}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.site.example": mx}, func(b *testNode) {

@@ -17,11 +17,12 @@ import (
 
 // Config holds what a node's prober needs. Table, Resolver, Dial, Cache and Sources are required.
 type Config struct {
-	Node     string                // this node's name: Answer.Node
-	Table    *engine.Table         // providers, their limits and rules; SetTable swaps it
-	Resolver *dns.Resolver         // finds the addresses of MX hosts
-	Dial     smtp.DialFunc         // opens connections
-	Cache    *cache.Cache          // verdicts, decoy facts, budgets; throttled under load from single calls; closed by its owner after Run
+	Node     string        // this node's name: Answer.Node
+	Table    *engine.Table // providers, their limits and rules; SetTable swaps it
+	Resolver *dns.Resolver // finds the addresses of MX hosts
+	Dial     smtp.DialFunc // opens connections
+	// verdicts, decoy facts, budgets; throttled under load from single calls; closed by its owner after Run
+	Cache    *cache.Cache
 	Sources  []source.Identity     // egress sources; at least one
 	MailFrom string                // reverse-path without brackets
 	SOCKS5   smtp.Proxy            // proxy of sources without one of their own; default none
@@ -36,7 +37,8 @@ type Config struct {
 	// SkipWarmUp gives new sources their full budgets at once. Without it, a source begins with a tenth, doubled daily;
 	// sources that are not on the internet (AllowPrivate, private addresses) have no warm-up.
 	SkipWarmUp bool
-	// Suppressed reports a domain whose owner, or the owner of one of its MX hosts, asked not to be probed. Default: none.
+	// Suppressed reports a domain whose owner, or the owner of one of its MX hosts, asked not to be probed. Default:
+	// none.
 	Suppressed func(domain string, hosts []string) bool
 	// SuppressedAddress reports a suppressed address. Default: none.
 	SuppressedAddress func(engine.Address) bool
@@ -45,7 +47,8 @@ type Config struct {
 	// Default: the calls that reach this prober are counted.
 	SingleLoad *press.Meter
 
-	MaxSessions      int           // open at one time in all queues; default 1,000. internal/nodeflags derives it from RLIMIT_NOFILE
+	// open at one time in all queues; default 1,000. internal/nodeflags derives it from RLIMIT_NOFILE
+	MaxSessions      int
 	MaxQueueSessions int           // sessions of a ready queue whose receiver has no limit; default 16
 	MaxQueues        int           // default 50,000
 	MaxRows          int           // probes in memory; default 400,000 (about 600 bytes each)
@@ -75,7 +78,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Port == 0 {
 		c.Port = 25
 	}
-	c.MaxSessions, c.MaxQueueSessions, c.MaxQueues = orElse(c.MaxSessions, 1000), orElse(c.MaxQueueSessions, 16), orElse(c.MaxQueues, 50_000)
+	c.MaxSessions, c.MaxQueueSessions, c.MaxQueues = orElse(c.MaxSessions, 1000), orElse(c.MaxQueueSessions, 16),
+		orElse(c.MaxQueues, 50_000)
 	c.MaxRows, c.MaxRetries, c.Part = orElse(c.MaxRows, 400_000), orElse(c.MaxRetries, 100_000), orElse(c.Part, 512)
 	c.Connect = orElse(c.Connect, 15*time.Second)
 	c.Flush, c.Linger = orElse(c.Flush, 500*time.Millisecond), orElse(c.Linger, 250*time.Millisecond)

@@ -18,8 +18,8 @@ import (
 	"probity/store/cache"
 )
 
-// TestDamagedCacheCostsAnHour flips bits of a node's cache while it is stopped. The node starts, does not ask the receiver whose
-// budget was used up within the hour, and goes on afterwards; another start finds nothing to mend.
+// TestDamagedCacheCostsAnHour flips bits of a node's cache while it is stopped. The node starts, does not ask the
+// receiver whose budget was used up within the hour, and goes on afterwards; another start finds nothing to mend.
 func TestDamagedCacheCostsAnHour(t *testing.T) {
 	for _, files := range []string{".sst", "MANIFEST"} {
 		t.Run(files, func(t *testing.T) {
@@ -53,7 +53,8 @@ func damageCache(t *testing.T, files string) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), span)
 		defer cancel()
-		require.NoError(t, b.prober.Verify(ctx, &wire.Batch{Job: "j", Rows: b.rows(mxA, addrs...), Started: time.Now()}, 3*time.Hour, func(wire.Results) {}))
+		require.NoError(t, b.prober.Verify(ctx, &wire.Batch{Job: "j", Rows: b.rows(mxA, addrs...), Started: time.Now()},
+			3*time.Hour, func(wire.Results) {}))
 	}
 	withNode(func() { ask(0, 10*time.Minute) })
 	withNode(func() {}) // what was in the log is in a table now

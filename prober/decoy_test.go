@@ -20,11 +20,13 @@ func verifiesFirst(local string) string {
 	return "450 4.1.1 <" + local + "@a.example>: Recipient address rejected: unverified address: host 10.1.1.9[10.1.1.9] said: 550 5.1.1 User unknown (in reply to RCPT TO command)"
 }
 
-// TestDecoyNamedUnknownConfirmsTheDomain: a temporary reply that names an unknown user, given twice, a retry apart, shows that the host checks
-// recipients, for as long as a refusal does and for all targets of the domain; the decoy is not asked again. It makes no target invalid.
+// TestDecoyNamedUnknownConfirmsTheDomain: a temporary reply that names an unknown user, given twice, a retry apart,
+// shows that the host checks recipients, for as long as a refusal does and for all targets of the domain; the decoy is
+// not asked again. It makes no target invalid.
 func TestDecoyNamedUnknownConfirmsTheDomain(t *testing.T) {
 	h := &fakeServer{rcpt: verifiesFirst, replyDelay: time.Second, noPipelining: true}
-	table := strings.NewReplacer("connections = 2", "connections = 1", "recipients_per_transaction = 0", "recipients_per_transaction = 1").Replace(testTable)
+	table := strings.NewReplacer("connections = 2", "connections = 1", "recipients_per_transaction = 0",
+		"recipients_per_transaction = 1").Replace(testTable)
 	withTestNode(t, table, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		valid := func(attempt uint8, from, to int) {
 			var addrs []string
@@ -55,8 +57,9 @@ func TestDecoyNamedUnknownConfirmsTheDomain(t *testing.T) {
 	})
 }
 
-// TestDecoyUnderVerificationConfirmsNothing: the same Postfix also says "unverified address" while it cannot ask the host behind
-// it, which may accept all recipients. That is deferred, and a decoy that is accepted later shows a catch-all domain.
+// TestDecoyUnderVerificationConfirmsNothing: the same Postfix also says "unverified address" while it cannot ask the
+// host behind it, which may accept all recipients. That is deferred, and a decoy that is accepted later shows a
+// catch-all domain.
 func TestDecoyUnderVerificationConfirmsNothing(t *testing.T) {
 	h := &fakeServer{}
 	var asked time.Time

@@ -9,8 +9,8 @@ import (
 	"probity/prober/trace"
 )
 
-// finish judges probes that have left their queue, sends the outcomes to all waiters and ends the probes. One of the waiters stores an
-// outcome in the cache; if none is left, it is stored here. No lock is held.
+// finish judges probes that have left their queue, sends the outcomes to all waiters and ends the probes. One of the
+// waiters stores an outcome in the cache; if none is left, it is stored here. No lock is held.
 func (p *Prober) finish(q *readyqueue.Queue, out []hostqueue.Finished, now time.Time) {
 	if len(out) == 0 {
 		return
@@ -29,11 +29,13 @@ func (p *Prober) finish(q *readyqueue.Queue, out []hostqueue.Finished, now time.
 			o = judge(pr, now)
 		}
 		nameSource(&o.verdict, pr, q)
-		if (o.verdict.Rule == engine.RuleSourceBlocked || unconfirmed(pr, &o)) && p.sources.OtherAvailable(q.Provider, q.Source, now) {
+		if (o.verdict.Rule == engine.RuleSourceBlocked || unconfirmed(pr, &o)) &&
+			p.sources.OtherAvailable(q.Provider, q.Source, now) {
 			o.returned, o.due, o.cacheable = true, now, false // another source has a budget of its own there
 		}
 		p.metrics.outcome(&o)
-		p.recent.Record(trace.Probe{Key: pr.Key, Evidence: &pr.Ev, Verdict: &o.verdict, Deferred: o.deferred}, q.Key.Source, now)
+		p.recent.Record(trace.Probe{Key: pr.Key, Evidence: &pr.Ev, Verdict: &o.verdict, Deferred: o.deferred},
+			q.Key.Source, now)
 		retried := v.retry
 		for _, a := range v.waiters {
 			d := doneRow{row: int(a.row), key: pr.Key, outcome: o, store: !kept}

@@ -10,7 +10,8 @@ import (
 // heldEvery is how often the rows of a batch that wait for a budget are counted.
 const heldEvery = 2 * time.Second
 
-// countHeld counts the rows of the batch that no session has and whose queue's budgets allow no more, and emits a change.
+// countHeld counts the rows of the batch that no session has and whose queue's budgets allow no more, and emits a
+// change.
 func (b *batch) countHeld(now time.Time) {
 	if now.Sub(b.heldCountedAt) < heldEvery {
 		return

@@ -11,46 +11,50 @@ import (
 	"probity/prober/wire"
 )
 
-// While a batch is held, its sender learns how many rows wait for a budget, and until when; rows that a session has do not count.
+// While a batch is held, its sender learns how many rows wait for a budget, and until when; rows that a session has do
+// not count.
 func TestRowsThatWaitForABudgetAreReported(t *testing.T) {
 	h := &fakeServer{rcpt: acceptsOnly("ann")}
-	withTestNode(t, tableWith("refusals_per_hour = 0", "refusals_per_hour = 20"), nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
-		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
-		var addrs []string
-		for i := range 60 {
-			addrs = append(addrs, fmt.Sprintf("nobody%d@a.example", i))
-		}
-		start, answered := time.Now(), 0
-		var held []wire.Held
-		batch := &wire.Batch{Job: "j", Rows: b.rows(mxA, addrs...), MaxAge: time.Hour, Started: start}
-		require.NoError(t, b.prober.Verify(context.Background(), batch, 30*time.Second, func(r wire.Results) {
-			for i := range r.Rows {
-				if r.Rows[i].Outcome == wire.Settled {
-					answered++
+	withTestNode(t, tableWith("refusals_per_hour = 0", "refusals_per_hour = 20"), nil,
+		map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+			require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
+			var addrs []string
+			for i := range 60 {
+				addrs = append(addrs, fmt.Sprintf("nobody%d@a.example", i))
+			}
+			start, answered := time.Now(), 0
+			var held []wire.Held
+			batch := &wire.Batch{Job: "j", Rows: b.rows(mxA, addrs...), MaxAge: time.Hour, Started: start}
+			require.NoError(t, b.prober.Verify(context.Background(), batch, 30*time.Second, func(r wire.Results) {
+				for i := range r.Rows {
+					if r.Rows[i].Outcome == wire.Settled {
+						answered++
+					}
+				}
+				held = append(held, r.Held)
+				require.True(t, r.Done || r.Held.Rows <= 60-answered)
+			}))
+			require.Positive(t, answered)
+			require.Less(t, answered, 60)
+			most := wire.Held{}
+			for _, x := range held {
+				if x.Rows > most.Rows {
+					most = x
 				}
 			}
-			held = append(held, r.Held)
-			require.True(t, r.Done || r.Held.Rows <= 60-answered)
-		}))
-		require.Positive(t, answered)
-		require.Less(t, answered, 60)
-		most := wire.Held{}
-		for _, x := range held {
-			if x.Rows > most.Rows {
-				most = x
-			}
-		}
-		require.Equal(t, 60-answered, most.Rows, "%v", held)
-		require.Greater(t, most.Until, start.Add(50*time.Minute))
-		require.Zero(t, held[len(held)-1].Rows, "what came home is held no more")
-	})
+			require.Equal(t, 60-answered, most.Rows, "%v", held)
+			require.Greater(t, most.Until, start.Add(50*time.Minute))
+			require.Zero(t, held[len(held)-1].Rows, "what came home is held no more")
+		})
 }
 
 // If no budget holds rows, none are reported as waiting for one.
 func TestRowsAtASlowHostAreNotReportedAsHeld(t *testing.T) {
 	slow := &fakeServer{rcpt: func(string) string { return "-" }}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": slow}, func(b *testNode) {
-		batch := &wire.Batch{Job: "j", Rows: b.rows(mxA, "ann@a.example", "bob@a.example"), MaxAge: time.Hour, Started: time.Now()}
-		require.NoError(t, b.prober.Verify(context.Background(), batch, 10*time.Second, func(r wire.Results) { require.Zero(t, r.Held) }))
+		batch := &wire.Batch{Job: "j", Rows: b.rows(mxA, "ann@a.example", "bob@a.example"), MaxAge: time.Hour,
+			Started: time.Now()}
+		require.NoError(t, b.prober.Verify(context.Background(), batch, 10*time.Second,
+			func(r wire.Results) { require.Zero(t, r.Held) }))
 	})
 }

@@ -18,11 +18,12 @@ import (
 	"probity/prober/wire"
 )
 
-// TestDNSRebindingReachesNoPrivateHost: a name that resolves to a public mail server at one time and to a private host at another
-// is dialled only while its address is public.
+// TestDNSRebindingReachesNoPrivateHost: a name that resolves to a public mail server at one time and to a private host
+// at another is dialled only while its address is public.
 func TestDNSRebindingReachesNoPrivateHost(t *testing.T) {
 	public := netip.MustParseAddr("9.9.9.9")
-	for _, privateAddr := range []string{"127.0.0.1", "10.0.0.1", "192.168.1.1", "169.254.169.254", "100.100.100.200", "0.0.0.0"} {
+	for _, privateAddr := range []string{"127.0.0.1", "10.0.0.1", "192.168.1.1", "169.254.169.254", "100.100.100.200",
+		"0.0.0.0"} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newTestNode(t, testTable, map[string]*fakeServer{"mx.a.example": {addr: public}})
 			turn := 0
@@ -61,13 +62,15 @@ func TestDNSRebindingReachesNoPrivateHost(t *testing.T) {
 	}
 }
 
-// TestDictionaryAttackIsBounded: two customers guess mailboxes of one domain through us. Its server sees the refusals of one
-// hourly budget, not of two, and no more connections than one source may have; rows of other domains are answered at once.
+// TestDictionaryAttackIsBounded: two customers guess mailboxes of one domain through us. Its server sees the refusals
+// of one hourly budget, not of two, and no more connections than one source may have; rows of other domains are
+// answered at once.
 func TestDictionaryAttackIsBounded(t *testing.T) {
 	const perHour, connections = 20, 2 // of an unknown receiver
 	victim := &fakeServer{rcpt: acceptsOnly("ann")}
 	synctest.Test(t, func(t *testing.T) {
-		b := newTestNode(t, "", map[string]*fakeServer{"mx.a.example": victim, "mx.b.example": {rcpt: acceptsOnly("bob")}})
+		b := newTestNode(t, "", map[string]*fakeServer{"mx.a.example": victim,
+			"mx.b.example": {rcpt: acceptsOnly("bob")}})
 		b.start(nil)
 		defer func() {
 			b.stop()
@@ -125,8 +128,8 @@ func maxInSpan(at []time.Time, span time.Duration) (n int) {
 	return n
 }
 
-// TestHostileHostsDelayNoOtherHost: forty hosts that flood, drip, or say nothing do not delay an honest one, and each of their
-// rows ends within the time of its three tries.
+// TestHostileHostsDelayNoOtherHost: forty hosts that flood, drip, or say nothing do not delay an honest one, and each
+// of their rows ends within the time of its three tries.
 func TestHostileHostsDelayNoOtherHost(t *testing.T) {
 	hosts := map[string]*fakeServer{"mx.b.example": {rcpt: acceptsOnly("bob")}}
 	for i := range 40 {
@@ -149,7 +152,8 @@ func TestHostileHostsDelayNoOtherHost(t *testing.T) {
 			rows := b.rows([]string{fmt.Sprintf("mx%d.a.example", i)}, fmt.Sprintf("ann@d%d.example", i))
 			all.Go(func() {
 				got := b.verify(5*time.Minute, rows...)[rows[0].Number]
-				require.NotContains(t, []string{"VALID", "INVALID"}, got.Verdict.Status.String(), "nobody said so: host %d", i)
+				require.NotContains(t, []string{"VALID", "INVALID"}, got.Verdict.Status.String(),
+					"nobody said so: host %d", i)
 			})
 		}
 		require.Equal(t, "VALID", verdictText(b.single(time.Minute, []string{"mx.b.example"}, "bob@b.example")))

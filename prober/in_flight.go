@@ -12,7 +12,8 @@ import (
 // probeInFlight is one address in flight with all rows that wait for it.
 type probeInFlight struct {
 	hostqueue.Probe
-	retry     bool      // retry of a single call: goes on without waiters. Guarded by the inFlight shard of its key, as waiters are
+	// retry of a single call: goes on without waiters. Guarded by the inFlight shard of its key, as waiters are
+	retry     bool
 	waiters   []waiter  // guarded by the inFlight shard of its key
 	oneWaiter [1]waiter // usual storage of waiters
 }
@@ -83,8 +84,8 @@ func (f *inFlight) unwanted(p *hostqueue.Probe) bool {
 	return v == nil || &v.Probe != p || len(v.waiters) == 0 && !v.retry
 }
 
-// removeWaiter removes a caller from a probe's waiters. It drops a queued probe without waiters and reports that; for no caller, even
-// one whose target was answered.
+// removeWaiter removes a caller from a probe's waiters. It drops a queued probe without waiters and reports that; for
+// no caller, even one whose target was answered.
 func (f *inFlight) removeWaiter(p *hostqueue.Probe, c *caller) bool {
 	s := f.lock(&p.Key)
 	defer s.mu.Unlock()

@@ -10,19 +10,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHostThatAnswersTwiceIsNeverBelieved: whichever command has two replies, whenever the second comes, no mailbox gets the reply to
-// another command, alone or in a list, with and without PIPELINING.
+// TestHostThatAnswersTwiceIsNeverBelieved: whichever command has two replies, whenever the second comes, no mailbox
+// gets the reply to another command, alone or in a list, with and without PIPELINING.
 func TestHostThatAnswersTwiceIsNeverBelieved(t *testing.T) {
 	for _, to := range []string{"220", "EHLO", "MAIL", "RCPT"} {
 		for _, reply := range []string{"250 HELP", "220 again", "550 5.1.1 User unknown"} {
 			for _, after := range []time.Duration{0, 20 * time.Millisecond, 250 * time.Millisecond} {
 				for _, noPipelining := range []bool{false, true} {
 					t.Run(fmt.Sprint(to, " ", reply[:3], " ", after, " ", noPipelining), func(t *testing.T) {
-						h := &fakeServer{terse: true, rcpt: acceptsOnly("ann", "bob"), extra: extraReply{to, reply, after},
+						h := &fakeServer{terse: true, rcpt: acceptsOnly("ann", "bob"),
+							extra:        extraReply{to, reply, after},
 							noPipelining: noPipelining, replyDelay: 10 * time.Millisecond}
 						withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 							require.Contains(t, verdictText(b.single(time.Minute, mxA, "ann@a.example")), "UNKNOWN")
-							for _, r := range b.verify(time.Hour, b.rows(mxA, "nobody@a.example", "bob@a.example", "ann@a.example", "zoe@a.example")...) {
+							for _, r := range b.verify(time.Hour,
+								b.rows(mxA, "nobody@a.example", "bob@a.example", "ann@a.example", "zoe@a.example")...) {
 								require.Contains(t, verdictText(r.Verdict), "UNKNOWN")
 							}
 						})
@@ -33,10 +35,11 @@ func TestHostThatAnswersTwiceIsNeverBelieved(t *testing.T) {
 	}
 }
 
-// TestLateSecondReplyVoidsTheList: the second reply to EHLO comes only once the first recipients are answered. What they were told is
-// taken back, catch-all check included.
+// TestLateSecondReplyVoidsTheList: the second reply to EHLO comes only once the first recipients are answered. What
+// they were told is taken back, catch-all check included.
 func TestLateSecondReplyVoidsTheList(t *testing.T) {
-	h := &fakeServer{terse: true, rcpt: acceptsOnly("ann"), extra: extraReply{"EHLO", "250 HELP", 20 * time.Millisecond}}
+	h := &fakeServer{terse: true, rcpt: acceptsOnly("ann"),
+		extra: extraReply{"EHLO", "250 HELP", 20 * time.Millisecond}}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		for _, r := range b.verify(time.Hour, b.rows(mxA, "ann@a.example", "nobody@a.example", "zoe@a.example")...) {
 			require.Equal(t, "UNKNOWN protocol_error", verdictText(r.Verdict))
@@ -48,8 +51,8 @@ func TestLateSecondReplyVoidsTheList(t *testing.T) {
 	})
 }
 
-// TestFirstAnswersCountWithQUIT: a host of which nothing is known, and that quotes no recipient, costs one more connection at most and
-// no recipient more than another; its later connections are used as before.
+// TestFirstAnswersCountWithQUIT: a host of which nothing is known, and that quotes no recipient, costs one more
+// connection at most and no recipient more than another; its later connections are used as before.
 func TestFirstAnswersCountWithQUIT(t *testing.T) {
 	h := &fakeServer{terse: true, rcpt: acceptsOnly("ann"), replyDelay: 10 * time.Millisecond}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
@@ -58,7 +61,9 @@ func TestFirstAnswersCountWithQUIT(t *testing.T) {
 		require.Less(t, time.Since(began), 100*time.Millisecond, "QUIT is said at once")
 		require.Len(t, h.snapshot().dialTimes, 1)
 		for range 3 {
-			require.Equal(t, "INVALID mailbox_not_found", verdictText(b.verify(time.Minute, b.rows(mxA, fmt.Sprintf("nobody%d@a.example", time.Now().Nanosecond()))...)[b.lastRow.Load()].Verdict))
+			require.Equal(t, "INVALID mailbox_not_found",
+				verdictText(b.verify(time.Minute, b.rows(mxA,
+					fmt.Sprintf("nobody%d@a.example", time.Now().Nanosecond()))...)[b.lastRow.Load()].Verdict))
 		}
 		saw := h.snapshot()
 		require.Len(t, saw.dialTimes, 2, "the second one is kept")
@@ -66,21 +71,22 @@ func TestFirstAnswersCountWithQUIT(t *testing.T) {
 	})
 }
 
-// TestHostThatClosesFirstIsAskedOneByOne: a first connection that ends without QUIT shows nothing; the next sends one command at a time,
-// and its answers count as they come.
+// TestHostThatClosesFirstIsAskedOneByOne: a first connection that ends without QUIT shows nothing; the next sends one
+// command at a time, and its answers count as they come.
 func TestHostThatClosesFirstIsAskedOneByOne(t *testing.T) {
 	h := &fakeServer{terse: true, rcpt: acceptsOnly("ann"), maxAnswered: 3}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		got := map[string]int{}
-		for _, v := range b.verifyList(1, []string{"ann@a.example", "u1@a.example", "u2@a.example", "u3@a.example", "u4@a.example"}) {
+		for _, v := range b.verifyList(1, []string{"ann@a.example", "u1@a.example", "u2@a.example", "u3@a.example",
+			"u4@a.example"}) {
 			got[verdictText(v)]++
 		}
 		require.Equal(t, map[string]int{"VALID": 1, "INVALID mailbox_not_found": 4}, got)
 	})
 }
 
-// TestPipeliningThatIsNotEnduredCostsNoRow: a server that offers it and drops what comes early, or the connection, is sent one command at a
-// time from then on.
+// TestPipeliningThatIsNotEnduredCostsNoRow: a server that offers it and drops what comes early, or the connection, is
+// sent one command at a time from then on.
 func TestPipeliningThatIsNotEnduredCostsNoRow(t *testing.T) {
 	for _, ahead := range []string{"dropped", "closed"} {
 		for _, mx := range [][]string{mxA, {"mx.big.example"}} {
@@ -92,14 +98,16 @@ func TestPipeliningThatIsNotEnduredCostsNoRow(t *testing.T) {
 						addrs = append(addrs, fmt.Sprintf("user%d@a.example", i))
 					}
 					got := map[string]int{}
-					for _, r := range b.verify(time.Hour, b.rows(mx, append(addrs, "ann@a.example", "bob@a.example")...)...) {
+					for _, r := range b.verify(time.Hour,
+						b.rows(mx, append(addrs, "ann@a.example", "bob@a.example")...)...) {
 						got[verdictText(r.Verdict)]++
 					}
 					require.Equal(t, map[string]int{"VALID": 2, "INVALID mailbox_not_found": 20}, got)
 					dials := len(h.snapshot().dialTimes)
 					require.LessOrEqual(t, dials, 4)
 					began := time.Now()
-					require.Equal(t, "INVALID mailbox_not_found", verdictText(b.single(time.Minute, mx, "zoe@a.example")))
+					require.Equal(t, "INVALID mailbox_not_found",
+						verdictText(b.single(time.Minute, mx, "zoe@a.example")))
 					require.Less(t, time.Since(began), 5*time.Second, "it is remembered")
 				})
 			})
@@ -115,7 +123,8 @@ func TestSingleAtAHostThatDropsGroups(t *testing.T) {
 	})
 }
 
-// TestNextAddressOfAHostIsTried: RFC 5321 section 5.1. The address that does not answer is remembered, and no recipient is sent twice.
+// TestNextAddressOfAHostIsTried: RFC 5321 section 5.1. The address that does not answer is remembered, and no recipient
+// is sent twice.
 func TestNextAddressOfAHostIsTried(t *testing.T) {
 	dead := netip.MustParseAddr("10.7.7.1")
 	for name, change := range map[string]func(*fakeServer){
@@ -127,22 +136,23 @@ func TestNextAddressOfAHostIsTried(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h, first := &fakeServer{rcpt: acceptsOnly("ann")}, &fakeServer{}
 			change(first)
-			withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h, "other.a.example": first}, func(b *testNode) {
-				b.resolve = func(string) []netip.Addr {
-					if first.down {
-						return []netip.Addr{dead, h.addr}
+			withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h, "other.a.example": first},
+				func(b *testNode) {
+					b.resolve = func(string) []netip.Addr {
+						if first.down {
+							return []netip.Addr{dead, h.addr}
+						}
+						return []netip.Addr{first.addr, h.addr}
 					}
-					return []netip.Addr{first.addr, h.addr}
-				}
-				require.Equal(t, "VALID", verdictText(b.single(2*time.Minute, mxA, "ann@a.example")))
-				began := time.Now()
-				for _, r := range b.verify(time.Hour, b.rows(mxA, "zoe@a.example", "ann@a.example")...) {
-					require.NotContains(t, verdictText(r.Verdict), "UNKNOWN")
-				}
-				require.Less(t, time.Since(began), 10*time.Second, "the bad address comes last")
-				require.Less(t, len(first.snapshot().dialTimes), 2)
-				require.Equal(t, 1, strings.Count(strings.Join(h.snapshot().log, " "), "RCPT zoe@"))
-			})
+					require.Equal(t, "VALID", verdictText(b.single(2*time.Minute, mxA, "ann@a.example")))
+					began := time.Now()
+					for _, r := range b.verify(time.Hour, b.rows(mxA, "zoe@a.example", "ann@a.example")...) {
+						require.NotContains(t, verdictText(r.Verdict), "UNKNOWN")
+					}
+					require.Less(t, time.Since(began), 10*time.Second, "the bad address comes last")
+					require.Less(t, len(first.snapshot().dialTimes), 2)
+					require.Equal(t, 1, strings.Count(strings.Join(h.snapshot().log, " "), "RCPT zoe@"))
+				})
 		})
 	}
 }
@@ -150,14 +160,16 @@ func TestNextAddressOfAHostIsTried(t *testing.T) {
 // TestRefusalIsNotEvadedByAnotherAddress: a host that blocks us at one address is not asked at the next.
 func TestRefusalIsNotEvadedByAnotherAddress(t *testing.T) {
 	h, first := &fakeServer{rcpt: acceptsOnly("ann")}, &fakeServer{banner: "554 5.7.1 you are blocked"}
-	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h, "other.a.example": first}, func(b *testNode) {
-		b.resolve = func(string) []netip.Addr { return []netip.Addr{first.addr, h.addr} }
-		require.Equal(t, "UNKNOWN blocked", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
-		require.Empty(t, h.snapshot().dialTimes)
-	})
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h, "other.a.example": first},
+		func(b *testNode) {
+			b.resolve = func(string) []netip.Addr { return []netip.Addr{first.addr, h.addr} }
+			require.Equal(t, "UNKNOWN blocked", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
+			require.Empty(t, h.snapshot().dialTimes)
+		})
 }
 
-// TestAllAddressesFailOnce: a host is given up after each of its addresses, and at most four, failed; jobs confirm that once.
+// TestAllAddressesFailOnce: a host is given up after each of its addresses, and at most four, failed; jobs confirm that
+// once.
 func TestAllAddressesFailOnce(t *testing.T) {
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": {down: true}}, func(b *testNode) {
 		b.resolve = func(string) (all []netip.Addr) {

@@ -27,8 +27,8 @@ func (p *Prober) SetIsolated(isolated bool) {
 		})
 		return
 	}
-	// Another source may have had a narrow route meanwhile, and its use of the hour is unknown until new rows come. The domains
-	// of a provider with tenants may have another source now.
+	// Another source may have had a narrow route meanwhile, and its use of the hour is unknown until new rows come. The
+	// domains of a provider with tenants may have another source now.
 	for _, q := range p.allQueues() {
 		if q.Provider.Kind != engine.KindWide {
 			p.dropUnwanted(q)

@@ -42,8 +42,8 @@ func TestIsolatedNodeClosesItsSessions(t *testing.T) {
 	})
 }
 
-// A node that goes on asks nothing more for rows that were returned: another source may have used up the route's hourly budget,
-// or may have a tenant's domain by now.
+// A node that goes on asks nothing more for rows that were returned: another source may have used up the route's hourly
+// budget, or may have a tenant's domain by now.
 func TestIsolatedNodeDropsWaitersOfNarrowRoutes(t *testing.T) {
 	tenants := strings.Replace(testTable, "name = \"Big\"", "name = \"Big\"\ntenants = true", 1)
 	for table, home := range map[string]string{testTable: "mx.site.example", tenants: "mx.big.example"} {
@@ -53,7 +53,8 @@ func TestIsolatedNodeDropsWaitersOfNarrowRoutes(t *testing.T) {
 		}
 		mx := &fakeServer{rcpt: acceptsOnly("ann"), replyDelay: time.Second}
 		withTestNode(t, table, nil, map[string]*fakeServer{home: mx}, func(b *testNode) {
-			time.AfterFunc(2500*time.Millisecond, func() { b.prober.SetIsolated(true) }) // the target is asked, its decoy is not
+			// the target is asked, its decoy is not
+			time.AfterFunc(2500*time.Millisecond, func() { b.prober.SetIsolated(true) })
 			row := b.rows([]string{home}, "ann@site.example")
 			require.Equal(t, wire.Returned, b.verify(10*time.Second, row...)[row[0].Number].Outcome)
 			require.Equal(t, 1, mx.count("RCPT"))

@@ -20,8 +20,9 @@ import (
 	"probity/store/cache"
 )
 
-// TestBudgetHoldsWhenKilledEachMinute kills a node each minute for two hours; what was not synced is lost each time. No hour has
-// more refusals than the budget, however many recipients the receiver refuses, and the node still makes progress.
+// TestBudgetHoldsWhenKilledEachMinute kills a node each minute for two hours; what was not synced is lost each time. No
+// hour has more refusals than the budget, however many recipients the receiver refuses, and the node still makes
+// progress.
 func TestBudgetHoldsWhenKilledEachMinute(t *testing.T) {
 	detector.SpareByDay(t)
 	for _, c := range []struct {
@@ -29,7 +30,8 @@ func TestBudgetHoldsWhenKilledEachMinute(t *testing.T) {
 		refused string // last digits of refused recipients
 	}{{20, "12345678"}, {200, "12345678"}, {200, "7"}} {
 		t.Run(fmt.Sprint(c.budget, c.refused), func(t *testing.T) {
-			table := tableWith("refusals_per_hour = 0", fmt.Sprintf("refusals_per_hour = %d", c.budget), "recipients_per_transaction = 0", "recipients_per_transaction = 10")
+			table := tableWith("refusals_per_hour = 0", fmt.Sprintf("refusals_per_hour = %d", c.budget),
+				"recipients_per_transaction = 0", "recipients_per_transaction = 10")
 			synctest.Test(t, func(t *testing.T) { killEachMinute(t, table, c.budget, c.refused) })
 		})
 	}
@@ -60,7 +62,8 @@ func killEachMinute(t *testing.T, table string, budget int, refused string) {
 		rows := b.rows(mxA, addrs...)
 		go func() {
 			defer close(ended)
-			require.NoError(t, b.prober.Verify(ctx, &wire.Batch{Job: "j", Rows: rows, Started: time.Now()}, time.Hour, func(wire.Results) {}))
+			require.NoError(t, b.prober.Verify(ctx, &wire.Batch{Job: "j", Rows: rows, Started: time.Now()}, time.Hour,
+				func(wire.Results) {}))
 		}()
 		time.Sleep(time.Minute)
 		dead.Store(true)
@@ -73,7 +76,8 @@ func killEachMinute(t *testing.T, table string, budget int, refused string) {
 			used = len(h.snapshot().refusalTimes)
 		}
 	}
-	t.Logf("%d refusals in the first hour, %d in both, of %d recipients", used, len(h.snapshot().refusalTimes), len(h.snapshot().rcptTimes))
+	t.Logf("%d refusals in the first hour, %d in both, of %d recipients", used, len(h.snapshot().refusalTimes),
+		len(h.snapshot().rcptTimes))
 	require.LessOrEqual(t, mostInSpan(h.snapshot().refusalTimes, time.Hour), budget)
 	require.Greater(t, len(h.snapshot().refusalTimes), budget/2)
 }

@@ -17,8 +17,8 @@ import (
 
 // liar is a receiver that is asked about a list of mailboxes, half of which exist: those whose names begin with ann.
 type liar struct {
-	// connection makes the script of a connection. The receiver is at work in one goroutine for each connection, so the script of all
-	// is called under one lock.
+	// connection makes the script of a connection. The receiver is at work in one goroutine for each connection, so the
+	// script of all is called under one lock.
 	connection func() rcptScript
 	catchAll   bool // it delivers mail to every mailbox: none may be VALID, and none INVALID
 	right      int  // so many of the 24 rows get their right verdict at least
@@ -42,8 +42,9 @@ func honest(local, _ string) string {
 	return unknownReply
 }
 
-// checkLiar verifies a list of 24 shuffled rows at a receiver until each is settled, under the shipped table and in virtual time. No verdict
-// may be false, but INVALID of a mailbox whose receiver had accepted nothing yet: so does a host without mailboxes look.
+// checkLiar verifies a list of 24 shuffled rows at a receiver until each is settled, under the shipped table and in
+// virtual time. No verdict may be false, but INVALID of a mailbox whose receiver had accepted nothing yet: so does a
+// host without mailboxes look.
 func checkLiar(t *testing.T, newLiar func() liar) {
 	for seed := range uint64(6) {
 		l := newLiar()
@@ -65,7 +66,8 @@ func checkLiar(t *testing.T, newLiar func() liar) {
 					firstAccepted = time.Now()
 				}
 				blind[local+"@"+domain] = firstAccepted.IsZero() || time.Since(firstAccepted) < 2*replyDelay
-				dialogue += fmt.Sprintf("\n%s connection %d: %s@%s: %s", time.Now().Format(time.TimeOnly), number, local, domain, reply)
+				dialogue += fmt.Sprintf("\n%s connection %d: %s@%s: %s", time.Now().Format(time.TimeOnly), number,
+					local, domain, reply)
 				return reply
 			}
 		}}
@@ -75,9 +77,12 @@ func checkLiar(t *testing.T, newLiar func() liar) {
 			defer mu.Unlock()
 			for addr, v := range settled {
 				there := exists(addr)
-				require.False(t, v.Status == engine.Valid && (l.catchAll || !there), "seed %d: %s is VALID: %s", seed, addr, dialogue)
-				require.False(t, v.Status == engine.Invalid && (l.catchAll || there) && !blind[addr], "seed %d: %s is INVALID: %s", seed, addr, dialogue)
-				if v.Status == engine.Valid || v.Status == engine.Invalid || l.catchAll && v.Reason == engine.ReasonCatchAll {
+				require.False(t, v.Status == engine.Valid && (l.catchAll || !there), "seed %d: %s is VALID: %s", seed,
+					addr, dialogue)
+				require.False(t, v.Status == engine.Invalid && (l.catchAll || there) && !blind[addr],
+					"seed %d: %s is INVALID: %s", seed, addr, dialogue)
+				if v.Status == engine.Valid || v.Status == engine.Invalid ||
+					l.catchAll && v.Reason == engine.ReasonCatchAll {
 					right++
 				}
 			}
@@ -98,7 +103,8 @@ func mixedAddresses(n, oneOf, domains int) (addrs []string) {
 	return addrs
 }
 
-// verifyList verifies addresses in a random order as a coordinator does: rows come again when they are due, until each is settled.
+// verifyList verifies addresses in a random order as a coordinator does: rows come again when they are due, until each
+// is settled.
 func (b *testNode) verifyList(seed uint64, addrs []string) map[string]engine.Verdict {
 	rand.New(rand.NewPCG(seed, 40)).Shuffle(len(addrs), func(i, j int) { addrs[i], addrs[j] = addrs[j], addrs[i] })
 	settled, rows := map[string]engine.Verdict{}, b.rows(mxA, addrs...)
@@ -135,8 +141,8 @@ func (b *testNode) verifyList(seed uint64, addrs []string) map[string]engine.Ver
 	return settled
 }
 
-// TestFirstRecipientOnly: a catch-all domain whose host takes the first recipient of a connection, and refuses the others in words that are
-// not about them.
+// TestFirstRecipientOnly: a catch-all domain whose host takes the first recipient of a connection, and refuses the
+// others in words that are not about them.
 func TestFirstRecipientOnly(t *testing.T) {
 	for _, words := range []string{"550 No more", "550 5.5.0 One at a time, thank you", "554 transaction closed"} {
 		checkLiar(t, func() liar {
@@ -154,9 +160,11 @@ func TestFirstRecipientOnly(t *testing.T) {
 	}
 }
 
-// TestGreylistingInTheWordsOfAnUnknownUser: a catch-all domain that makes each recipient wait, and calls it unknown meanwhile.
+// TestGreylistingInTheWordsOfAnUnknownUser: a catch-all domain that makes each recipient wait, and calls it unknown
+// meanwhile.
 func TestGreylistingInTheWordsOfAnUnknownUser(t *testing.T) {
-	for _, words := range []string{"450 4.1.1 User unknown", "451 4.1.1 No such user here", "450 mailbox not found, try later", "450 4.1.1 Recipient address rejected: User unknown in local recipient table",
+	for _, words := range []string{"450 4.1.1 User unknown", "451 4.1.1 No such user here",
+		"450 mailbox not found, try later", "450 4.1.1 Recipient address rejected: User unknown in local recipient table",
 		"451 unknown recipient, come back in five minutes"} {
 		checkLiar(t, func() liar {
 			first := map[string]time.Time{}
@@ -189,8 +197,8 @@ func TestUnknownUsersAreDeferred(t *testing.T) {
 	})
 }
 
-// silentAfter is the script of a receiver that accepts every recipient for some time, once a source asked for so many unknown ones. It counts
-// anew afterwards.
+// silentAfter is the script of a receiver that accepts every recipient for some time, once a source asked for so many
+// unknown ones. It counts anew afterwards.
 func silentAfter(unknown int, lasts time.Duration) rcptScript {
 	refused, silent := 0, time.Time{}
 	return func(local, domain string) string {
@@ -207,7 +215,8 @@ func silentAfter(unknown int, lasts time.Duration) rcptScript {
 	}
 }
 
-// blocksAfter is the script of a receiver that refuses every recipient for some time, once a source asked for so many that it counts.
+// blocksAfter is the script of a receiver that refuses every recipient for some time, once a source asked for so many
+// that it counts.
 func blocksAfter(most int, counts func(local string) bool, lasts time.Duration, words string) rcptScript {
 	asked, blocked := 0, time.Time{}
 	return func(local, domain string) string {
@@ -224,7 +233,8 @@ func blocksAfter(most int, counts func(local string) bool, lasts time.Duration, 
 	}
 }
 
-// TestBlocksInTheWordsOfAnUnknownUser: a receiver that refuses every recipient after a few unknown ones, or a few of any kind.
+// TestBlocksInTheWordsOfAnUnknownUser: a receiver that refuses every recipient after a few unknown ones, or a few of
+// any kind.
 func TestBlocksInTheWordsOfAnUnknownUser(t *testing.T) {
 	unknown := func(local string) bool { return !exists(local) }
 	anybody := func(string) bool { return true }
@@ -244,14 +254,18 @@ func TestBlocksInTheWordsOfAnUnknownUser(t *testing.T) {
 	}
 }
 
-// TestTruthForSomeRecipientsOfAConnection: a receiver that refuses every recipient of a connection once it has accepted a few, or answered a
-// few, in the words of an unknown user.
+// TestTruthForSomeRecipientsOfAConnection: a receiver that refuses every recipient of a connection once it has accepted
+// a few, or answered a few, in the words of an unknown user.
 func TestTruthForSomeRecipientsOfAConnection(t *testing.T) {
-	for name, counts := range map[string]func(string) bool{"accepted": exists, "answered": func(string) bool { return true }} {
+	for name, counts := range map[string]func(string) bool{"accepted": exists,
+		"answered": func(string) bool { return true }} {
 		for _, most := range []int{2, 3, 5} {
 			t.Run(fmt.Sprint(most, name), func(t *testing.T) {
 				checkLiar(t, func() liar {
-					return liar{right: 1, connection: func() rcptScript { return blocksAfter(most, counts, time.Hour, unknownReply) }}
+					return liar{right: 1, connection: func() rcptScript {
+						return blocksAfter(most, counts, time.Hour,
+							unknownReply)
+					}}
 				})
 			})
 		}
@@ -272,7 +286,8 @@ func TestSilentAcceptance(t *testing.T) {
 	}
 }
 
-// TestSilentAcceptanceIsNoCatchAllForAWeek: a domain of a host that fell silent gets its verdict when the host tells the truth again.
+// TestSilentAcceptanceIsNoCatchAllForAWeek: a domain of a host that fell silent gets its verdict when the host tells
+// the truth again.
 func TestSilentAcceptanceIsNoCatchAllForAWeek(t *testing.T) {
 	script := silentAfter(3, 10*time.Minute)
 	h := &fakeServer{rcptByDomain: script}
@@ -286,8 +301,8 @@ func TestSilentAcceptanceIsNoCatchAllForAWeek(t *testing.T) {
 	})
 }
 
-// TestDomainThatBecomesACatchAllPausesItsHostOnce: a domain that is a catch-all now, and was none when its decoy was refused, looks like a host
-// that fell silent. It does so once.
+// TestDomainThatBecomesACatchAllPausesItsHostOnce: a domain that is a catch-all now, and was none when its decoy was
+// refused, looks like a host that fell silent. It does so once.
 func TestDomainThatBecomesACatchAllPausesItsHostOnce(t *testing.T) {
 	catchAll := false
 	h := &fakeServer{rcptByDomain: func(local, domain string) string {
@@ -303,12 +318,13 @@ func TestDomainThatBecomesACatchAllPausesItsHostOnce(t *testing.T) {
 		time.Sleep(61 * time.Minute)
 		b.single(time.Minute, mxA, "nobody@other.example")
 		require.Equal(t, "RISKY catch_all", verdictText(b.verifyLastAttempt("ann3@turned.example").Verdict))
-		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@other.example")), "the host is not paused")
+		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@other.example")),
+			"the host is not paused")
 	})
 }
 
-// TestControlsCostLittle: an honest receiver of 400 rows is asked for hardly more recipients than there are rows, and refuses hardly more than
-// do not exist, on the average of three orders of the rows.
+// TestControlsCostLittle: an honest receiver of 400 rows is asked for hardly more recipients than there are rows, and
+// refuses hardly more than do not exist, on the average of three orders of the rows.
 func TestControlsCostLittle(t *testing.T) {
 	const orders = 3
 	for _, c := range []struct{ oneOf, recipients, refusals int }{{20, 420, 25}, {10, 435, 47}, {5, 465, 90}} {
@@ -321,7 +337,8 @@ func TestControlsCostLittle(t *testing.T) {
 					require.Equal(t, exists(addr), v.Status != engine.Invalid, "%s: %s", addr, verdictText(v))
 				}
 				saw := h.snapshot()
-				t.Logf("one of %d does not exist: %d recipients, %d refused, %d connections", c.oneOf, len(saw.rcptTimes), len(saw.refusalTimes), len(saw.dialTimes))
+				t.Logf("one of %d does not exist: %d recipients, %d refused, %d connections", c.oneOf,
+					len(saw.rcptTimes), len(saw.refusalTimes), len(saw.dialTimes))
 				recipients += len(saw.rcptTimes)
 				refusals += len(saw.refusalTimes)
 			})
@@ -331,8 +348,8 @@ func TestControlsCostLittle(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfAnHourWaitForTheNext: a host that refuses everybody before it could accept anybody looks like one without mailboxes. While
-// rows are left that wait for the hour's budget, its refusals wait for the first acceptance.
+// TestRefusalsOfAnHourWaitForTheNext: a host that refuses everybody before it could accept anybody looks like one
+// without mailboxes. While rows are left that wait for the hour's budget, its refusals wait for the first acceptance.
 func TestRefusalsOfAnHourWaitForTheNext(t *testing.T) {
 	blockedUntil := time.Time{}
 	h := &fakeServer{rcptByDomain: func(local, domain string) string {
@@ -378,7 +395,8 @@ func TestRefusalsThatWaitForNothingSettle(t *testing.T) {
 	})
 }
 
-// TestSingleTakesARefusalThatWaits: a single call for an address whose refusal waits for the first acceptance of its host has it at once.
+// TestSingleTakesARefusalThatWaits: a single call for an address whose refusal waits for the first acceptance of its
+// host has it at once.
 func TestSingleTakesARefusalThatWaits(t *testing.T) {
 	h := &fakeServer{rcpt: acceptsOnly()}
 	withTestNode(t, "", nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {

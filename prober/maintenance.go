@@ -41,14 +41,16 @@ func (p *Prober) leaseLoop(ctx context.Context) {
 	}
 }
 
-// maintain saves the heartbeat each minute and drops idle queues and address limits whose budgets are full; if there are many queues,
-// also those whose hourly budget is on disk. Of budgets nothing is written: the use on disk is never less than the real one.
+// maintain saves the heartbeat each minute and drops idle queues and address limits whose budgets are full; if there
+// are many queues, also those whose hourly budget is on disk. Of budgets nothing is written: the use on disk is never
+// less than the real one.
 func (p *Prober) maintain(ctx context.Context) {
 	t := time.NewTicker(maintainEvery)
 	defer t.Stop()
 	for {
 		now := time.Now()
-		if err := p.cfg.Cache.PutBudgets([]cache.Budget{heartbeat(now.Add(maintainEvery + maintainEvery/2))}); err != nil {
+		if err := p.cfg.Cache.PutBudgets([]cache.Budget{heartbeat(now.Add(maintainEvery +
+			maintainEvery/2))}); err != nil {
 			p.logUnsaved("heartbeat not saved", err)
 		}
 		select {

@@ -7,8 +7,8 @@ import (
 	"probity/store/cache"
 )
 
-// mendCache sets a damaged cache aside while the prober works, and writes into the new one what is in memory. Budgets in memory
-// stay as they are; only those that are not in memory count as used up.
+// mendCache sets a damaged cache aside while the prober works, and writes into the new one what is in memory. Budgets
+// in memory stay as they are; only those that are not in memory count as used up.
 func (p *Prober) mendCache(ctx context.Context) {
 	for {
 		select {

@@ -21,10 +21,12 @@ type metrics struct {
 
 func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "probity", Subsystem: "prober", Name: name, Help: help})
+		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "probity", Subsystem: "prober", Name: name,
+			Help: help})
 	}
 	vector := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "probity", Subsystem: "prober", Name: name, Help: help}, labels)
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "probity", Subsystem: "prober", Name: name,
+			Help: help}, labels)
 	}
 	q := &p.env.Metrics
 	q.Connections = counter("connections_total", "Connections dialled to mail servers.")
@@ -33,7 +35,8 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 	q.Replies = counter("replies_total", "Replies to recipients.")
 	q.Decoys = counter("decoys_total", "Decoys (random recipients) that were answered.")
 	q.AddressWaits = counter("address_limited_total", "Connections put off because their address had no room.")
-	q.Failures = vector("session_failures_total", "Hosts at which no recipient could be named, by what happened.", "event")
+	q.Failures = vector("session_failures_total", "Hosts at which no recipient could be named, by what happened.",
+		"event")
 	q.Actions = vector("actions_total", "Actions that replies asked for.", "action")
 	m := &metrics{
 		hits:      counter("cache_hits_total", "Rows answered from the cache."),
@@ -42,7 +45,8 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 	}
 	m.published.MustRegister(m.outcomes, q.Failures, q.Actions)
 	gauge := func(name, help string, f func() float64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "probity", Subsystem: "prober", Name: name, Help: help}, f)
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "probity", Subsystem: "prober", Name: name,
+			Help: help}, f)
 	}
 	if reg == nil {
 		return m, nil
@@ -53,7 +57,8 @@ func newMetrics(p *Prober, reg prometheus.Registerer) (*metrics, error) {
 		}
 		return 0
 	}
-	for _, c := range [...]prometheus.Collector{q.Connections, q.Transactions, q.Recipients, q.Replies, q.Decoys, m.hits, q.AddressWaits,
+	for _, c := range [...]prometheus.Collector{q.Connections, q.Transactions, q.Recipients, q.Replies, q.Decoys,
+		m.hits, q.AddressWaits,
 		m.outcomes, q.Failures, q.Actions,
 		gauge("rows", "Probes in memory.", func() float64 { return float64(p.rows.Load()) }),
 		gauge("ready_queues", "Ready queues in memory.", func() float64 { return float64(len(p.allQueues())) }),
@@ -79,7 +84,8 @@ func (m *metrics) publishedCounters() (all []wire.Counter) {
 			for _, l := range one.GetLabel() {
 				labels = append(labels, l.GetValue())
 			}
-			all = append(all, wire.Counter{Name: f.GetName() + "{" + strings.Join(labels, ",") + "}", Count: uint64(one.GetCounter().GetValue())})
+			all = append(all, wire.Counter{Name: f.GetName() + "{" + strings.Join(labels, ",") + "}",
+				Count: uint64(one.GetCounter().GetValue())})
 		}
 	}
 	return all

@@ -10,11 +10,12 @@ import (
 	"probity/prober/wire"
 )
 
-// TestRecipientsOfAConnectionAreBounded: a host that answers only so many recipients of a connection tells the truth about each, in a list and
-// in single calls. What is over the bound goes to a connection of its own, decoys too.
+// TestRecipientsOfAConnectionAreBounded: a host that answers only so many recipients of a connection tells the truth
+// about each, in a list and in single calls. What is over the bound goes to a connection of its own, decoys too.
 func TestRecipientsOfAConnectionAreBounded(t *testing.T) {
 	for _, most := range []int{1, 2} {
-		for _, tooMany := range []string{"452 4.5.3 one recipient a session, please", "452 too many recipients on this connection", "451 4.5.3 enough for today's session"} {
+		for _, tooMany := range []string{"452 4.5.3 one recipient a session, please",
+			"452 too many recipients on this connection", "451 4.5.3 enough for today's session"} {
 			h := &fakeServer{connection: func() rcptScript {
 				n := 0
 				return func(local, _ string) string {
@@ -43,8 +44,10 @@ func TestRecipientsOfAConnectionAreBounded(t *testing.T) {
 					}
 					time.Sleep(time.Minute)
 				}
-				got := fmt.Sprint(verdictText(results[rows[0].Number].Verdict), "; ", verdictText(results[rows[1].Number].Verdict), "; ", verdictText(results[rows[2].Number].Verdict))
-				require.Equal(t, "VALID; INVALID mailbox_not_found; VALID", got, "%d, %s: %v", most, tooMany, h.snapshot().log)
+				got := fmt.Sprint(verdictText(results[rows[0].Number].Verdict), "; ",
+					verdictText(results[rows[1].Number].Verdict), "; ", verdictText(results[rows[2].Number].Verdict))
+				require.Equal(t, "VALID; INVALID mailbox_not_found; VALID", got, "%d, %s: %v", most, tooMany,
+					h.snapshot().log)
 			})
 		}
 	}

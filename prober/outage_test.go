@@ -92,7 +92,8 @@ func (b *testNode) verifyToEndHolding(hold time.Duration, rows []wire.Row) map[s
 	return settled
 }
 
-// TestOurOutageCostsTimeNotVerdicts: while no host can be reached, rows wait or are deferred; none is blamed on a receiver.
+// TestOurOutageCostsTimeNotVerdicts: while no host can be reached, rows wait or are deferred; none is blamed on a
+// receiver.
 func TestOurOutageCostsTimeNotVerdicts(t *testing.T) {
 	for _, x := range []struct {
 		hang, lasts, within time.Duration
@@ -108,7 +109,10 @@ func TestOurOutageCostsTimeNotVerdicts(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s of failures after %s at %d", x.lasts, x.hang, x.receivers), func(t *testing.T) {
 			o := outage{hang: x.hang}
-			hosts := manyServers(x.receivers, func() *fakeServer { return &fakeServer{rcpt: acceptsOnly("ann"), replyDelay: 100 * time.Millisecond} })
+			hosts := manyServers(x.receivers, func() *fakeServer {
+				return &fakeServer{rcpt: acceptsOnly("ann"),
+					replyDelay: 100 * time.Millisecond}
+			})
 			few := func(c *Config) { o.wrapDial(c); c.MaxSessions = x.receivers / 2 }
 			withTestNode(t, fourPerConnTable, few, hosts, func(b *testNode) {
 				rows := b.rowsPerServer(x.each)
@@ -129,7 +133,10 @@ func TestOutageIsNotBlamedOnReceivers(t *testing.T) {
 	const early = 5 - 1 // fewer routes than make the source suspect
 	for _, lasts := range []time.Duration{14 * time.Second, time.Minute} {
 		t.Run(lasts.String(), func(t *testing.T) {
-			hosts := manyServers(2*early, func() *fakeServer { return &fakeServer{rcpt: acceptsOnly("ann"), replyDelay: 100 * time.Millisecond} })
+			hosts := manyServers(2*early, func() *fakeServer {
+				return &fakeServer{rcpt: acceptsOnly("ann"),
+					replyDelay: 100 * time.Millisecond}
+			})
 			first := map[string]bool{}
 			for i := range early {
 				h := hosts[fmt.Sprintf("mx.r%d.example", i)]
@@ -173,8 +180,8 @@ func TestOutageIsNotBlamedOnReceivers(t *testing.T) {
 	}
 }
 
-// TestDeadReceiversAreNotAnOutage: unreachable receivers are reported as such, each dialled a few times at most, however many are
-// left when the others are done, and whether they refuse or are silent.
+// TestDeadReceiversAreNotAnOutage: unreachable receivers are reported as such, each dialled a few times at most,
+// however many are left when the others are done, and whether they refuse or are silent.
 func TestDeadReceiversAreNotAnOutage(t *testing.T) {
 	for _, x := range []struct {
 		silent   bool
@@ -182,7 +189,10 @@ func TestDeadReceiversAreNotAnOutage(t *testing.T) {
 	}{{false, 1000}, {true, 1000}, {false, 10}, {true, 10}} {
 		t.Run(fmt.Sprintf("silent %v, sessions %d", x.silent, x.sessions), func(t *testing.T) {
 			dead := map[string]*atomic.Int32{}
-			hosts := manyServers(240, func() *fakeServer { return &fakeServer{rcpt: acceptsOnly("ann"), replyDelay: 100 * time.Millisecond} })
+			hosts := manyServers(240, func() *fakeServer {
+				return &fakeServer{rcpt: acceptsOnly("ann"),
+					replyDelay: 100 * time.Millisecond}
+			})
 			for i := range 120 {
 				h := hosts[fmt.Sprintf("mx.r%d.example", 2*i)]
 				h.addr, h.down = netip.AddrFrom4([4]byte{10, 2, 2, byte(i + 1)}), true
@@ -223,21 +233,25 @@ func TestDeadReceiversAreNotAnOutage(t *testing.T) {
 // A single call gets at once what was seen.
 func TestSinglesAreNotDeferredInAnOutage(t *testing.T) {
 	var o outage
-	withTestNode(t, testTable, o.wrapDial, map[string]*fakeServer{"mx.a.example": {rcpt: acceptsOnly("ann")}}, func(b *testNode) {
-		require.Equal(t, "VALID", verdictText(b.single(10*time.Second, mxA, "ann@a.example")))
-		time.Sleep(15 * time.Second)
-		o.down.Store(true)
-		v := b.single(10*time.Second, mxA, "bob@a.example")
-		require.Equal(t, "UNKNOWN connection_failed", verdictText(v))
-		require.Zero(t, v.Details.NextRetry)
-		row := b.rows(mxA, "cid@a.example")[0]
-		require.Equal(t, wire.Deferred, b.verify(time.Minute, row)[row.Number].Outcome, "a row has time")
-	})
+	withTestNode(t, testTable, o.wrapDial, map[string]*fakeServer{"mx.a.example": {rcpt: acceptsOnly("ann")}},
+		func(b *testNode) {
+			require.Equal(t, "VALID", verdictText(b.single(10*time.Second, mxA, "ann@a.example")))
+			time.Sleep(15 * time.Second)
+			o.down.Store(true)
+			v := b.single(10*time.Second, mxA, "bob@a.example")
+			require.Equal(t, "UNKNOWN connection_failed", verdictText(v))
+			require.Zero(t, v.Details.NextRetry)
+			row := b.rows(mxA, "cid@a.example")[0]
+			require.Equal(t, wire.Deferred, b.verify(time.Minute, row)[row.Number].Outcome, "a row has time")
+		})
 }
 
 // TestDNSOutageCostsTimeNotVerdicts: what a resolver does not answer for a while is looked up again.
 func TestDNSOutageCostsTimeNotVerdicts(t *testing.T) {
-	hosts := manyServers(100, func() *fakeServer { return &fakeServer{rcpt: acceptsOnly("ann"), replyDelay: 100 * time.Millisecond} })
+	hosts := manyServers(100, func() *fakeServer {
+		return &fakeServer{rcpt: acceptsOnly("ann"),
+			replyDelay: 100 * time.Millisecond}
+	})
 	withTestNode(t, fourPerConnTable, nil, hosts, func(b *testNode) {
 		rows := b.rowsPerServer(8)
 		b.dnsFails.Store(true)
@@ -250,8 +264,9 @@ func TestDNSOutageCostsTimeNotVerdicts(t *testing.T) {
 	})
 }
 
-// TestDecoyTriesAtADeadHostAreBounded: a host that dies after it accepted a target is tried for the decoy a few times within a
-// minute or two, not each second; then the waiting rows get a result. Once it is back, new rows are asked without delay.
+// TestDecoyTriesAtADeadHostAreBounded: a host that dies after it accepted a target is tried for the decoy a few times
+// within a minute or two, not each second; then the waiting rows get a result. Once it is back, new rows are asked
+// without delay.
 func TestDecoyTriesAtADeadHostAreBounded(t *testing.T) {
 	for _, hang := range []time.Duration{0, 30 * time.Second} {
 		t.Run(fmt.Sprintf("fails after %s", hang), func(t *testing.T) {
@@ -269,7 +284,8 @@ func TestDecoyTriesAtADeadHostAreBounded(t *testing.T) {
 			withTestNode(t, onePerMinuteTable, counted, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 				rows, began := b.rows(mxA, "ann@a.example"), time.Now()
 				time.AfterFunc(30*time.Second, func() { o.down.Store(true) })
-				require.Equal(t, "RISKY accepted_unconfirmed", verdictText(b.verify(time.Hour, rows...)[rows[0].Number].Verdict))
+				require.Equal(t, "RISKY accepted_unconfirmed",
+					verdictText(b.verify(time.Hour, rows...)[rows[0].Number].Verdict))
 				require.Less(t, time.Since(began), 15*time.Minute)
 				time.Sleep(time.Hour)
 				require.LessOrEqual(t, dials.Load(), int32(1+3*3))

@@ -40,8 +40,9 @@ func judge(p *hostqueue.Probe, now time.Time) outcome {
 	return o
 }
 
-// deferUntil is the outcome of a probe that must be asked again by the same source at due, or now if that is past. A decoy that
-// was asked after its target was greylisted moves due on: both must have waited long enough when they are asked together.
+// deferUntil is the outcome of a probe that must be asked again by the same source at due, or now if that is past. A
+// decoy that was asked after its target was greylisted moves due on: both must have waited long enough when they are
+// asked together.
 func deferUntil(p *hostqueue.Probe, due, now time.Time, sourceName string) outcome {
 	for i := len(p.Ev.Seen) - 1; i > 0; i-- {
 		s, target := &p.Ev.Seen[i], &p.Ev.Seen[i-1]

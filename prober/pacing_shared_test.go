@@ -16,9 +16,10 @@ import (
 	"probity/prober/wire"
 )
 
-// TestShortJobFindsRoomAtASharedAddress runs a long backlog for three routes that lead to one address, for a day. A short job for
-// a fourth route there comes at any time, and its rows are returned each minute and come again when due: neither the backlog's use
-// of the address budget nor an acceptance that only its rows would confirm delays the short job.
+// TestShortJobFindsRoomAtASharedAddress runs a long backlog for three routes that lead to one address, for a day. A
+// short job for a fourth route there comes at any time, and its rows are returned each minute and come again when due:
+// neither the backlog's use of the address budget nor an acceptance that only its rows would confirm delays the short
+// job.
 func TestShortJobFindsRoomAtASharedAddress(t *testing.T) {
 	detector.Spare(t)
 	for name, locals := range map[string][]string{"unknown": {"a%d", "b%d"}, "known": {"ann"}, "both": {"a%d", "ann"}} {
@@ -28,43 +29,48 @@ func TestShortJobFindsRoomAtASharedAddress(t *testing.T) {
 			for i := 1; i < 4; i++ {
 				hosts[fmt.Sprintf("mx%d.a.example", i)] = &fakeServer{addr: aliasAddr, down: true}
 			}
-			withTestNode(t, tableWith("refusals_per_hour = 0", "refusals_per_hour = 20"), nil, hosts, func(b *testNode) {
-				b.resolve = func(string) []netip.Addr { return []netip.Addr{h.addr} }
-				ctx, cancel := context.WithCancel(context.Background())
-				var jobs sync.WaitGroup
-				long := &wire.Batch{Job: "long", LongBacklog: true, Started: time.Now()}
-				for i := range 3 {
-					long.Rows = append(long.Rows, b.rows([]string{fmt.Sprintf("mx%d.a.example", i)}, numberedAddresses(300, fmt.Sprintf("l%d.example", i))...)...)
-				}
-				jobs.Go(func() { require.NoError(t, b.prober.Verify(ctx, long, 100*time.Hour, func(wire.Results) {})) })
-				slowest := time.Duration(0)
-				for i := range 5 {
-					time.Sleep(2*time.Hour + time.Duration(i)*11*time.Minute)
-					for _, q := range b.prober.allQueues() {
-						q.RecordLongBacklog(time.Now()) // as each chunk of the long job does
+			withTestNode(t, tableWith("refusals_per_hour = 0", "refusals_per_hour = 20"), nil, hosts,
+				func(b *testNode) {
+					b.resolve = func(string) []netip.Addr { return []netip.Addr{h.addr} }
+					ctx, cancel := context.WithCancel(context.Background())
+					var jobs sync.WaitGroup
+					long := &wire.Batch{Job: "long", LongBacklog: true, Started: time.Now()}
+					for i := range 3 {
+						long.Rows = append(long.Rows, b.rows([]string{fmt.Sprintf("mx%d.a.example", i)},
+							numberedAddresses(300, fmt.Sprintf("l%d.example", i))...)...)
 					}
-					var emails []string
-					for _, local := range locals {
-						if local != "ann" {
-							local = fmt.Sprintf(local, i)
+					jobs.Go(func() {
+						require.NoError(t,
+							b.prober.Verify(ctx, long, 100*time.Hour, func(wire.Results) {}))
+					})
+					slowest := time.Duration(0)
+					for i := range 5 {
+						time.Sleep(2*time.Hour + time.Duration(i)*11*time.Minute)
+						for _, q := range b.prober.allQueues() {
+							q.RecordLongBacklog(time.Now()) // as each chunk of the long job does
 						}
-						emails = append(emails, fmt.Sprintf("%s@s%d.example", local, i))
+						var emails []string
+						for _, local := range locals {
+							if local != "ann" {
+								local = fmt.Sprintf(local, i)
+							}
+							emails = append(emails, fmt.Sprintf("%s@s%d.example", local, i))
+						}
+						slowest = max(slowest, b.timeShortJob(ctx, b.rows([]string{"mx3.a.example"}, emails...)))
 					}
-					slowest = max(slowest, b.timeShortJob(ctx, b.rows([]string{"mx3.a.example"}, emails...)))
-				}
-				cancel()
-				jobs.Wait()
-				refused := h.snapshot().refusalTimes
-				t.Logf("the slowest in %v; %d refused", slowest, len(refused))
-				require.LessOrEqual(t, mostInSpan(refused, time.Hour), 20)
-				require.Less(t, slowest, 25*time.Minute)
-			})
+					cancel()
+					jobs.Wait()
+					refused := h.snapshot().refusalTimes
+					t.Logf("the slowest in %v; %d refused", slowest, len(refused))
+					require.LessOrEqual(t, mostInSpan(refused, time.Hour), 20)
+					require.Less(t, slowest, 25*time.Minute)
+				})
 		})
 	}
 }
 
-// TestSharedAddressRoomReachesTheShortJob: the only connection of an address is taken when a short job comes for a route there,
-// and routes of a long backlog, which are denied now, also wait. When room comes, the short job gets it.
+// TestSharedAddressRoomReachesTheShortJob: the only connection of an address is taken when a short job comes for a
+// route there, and routes of a long backlog, which are denied now, also wait. When room comes, the short job gets it.
 func TestSharedAddressRoomReachesTheShortJob(t *testing.T) {
 	h := &fakeServer{rcpt: func(local string) string {
 		if strings.HasPrefix(local, "hold") {
@@ -79,7 +85,8 @@ func TestSharedAddressRoomReachesTheShortJob(t *testing.T) {
 		var jobs sync.WaitGroup
 		long := &wire.Batch{Job: "long", LongBacklog: true, Started: time.Now()}
 		for i := range 18 {
-			long.Rows = append(long.Rows, b.rows([]string{fmt.Sprintf("mx%d.example", i)}, numberedAddresses(100, fmt.Sprintf("l%d.example", i))...)...)
+			long.Rows = append(long.Rows, b.rows([]string{fmt.Sprintf("mx%d.example", i)},
+				numberedAddresses(100, fmt.Sprintf("l%d.example", i))...)...)
 		}
 		jobs.Go(func() { require.NoError(t, b.prober.Verify(ctx, long, 100*time.Hour, func(wire.Results) {})) })
 		for i := range 5 {

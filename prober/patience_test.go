@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDecoyIsRetriedSoonAfterABusyGreeting: a host that once refuses at the greeting, between the target and its decoy, is tried
-// again soon: a single call gets its answer in time.
+// TestDecoyIsRetriedSoonAfterABusyGreeting: a host that once refuses at the greeting, between the target and its decoy,
+// is tried again soon: a single call gets its answer in time.
 func TestDecoyIsRetriedSoonAfterABusyGreeting(t *testing.T) {
 	for _, banner := range []string{"451 4.3.2 busy", "421 4.3.2 busy", "554 5.3.2 not now"} {
 		h := &fakeServer{}
@@ -30,10 +30,11 @@ func TestDecoyIsRetriedSoonAfterABusyGreeting(t *testing.T) {
 	}
 }
 
-// TestDNSFailureWhileADecoyWaits: minutes without DNS delay a row that waits for its decoy and do not decide it; a name that stays
-// broken is reported.
+// TestDNSFailureWhileADecoyWaits: minutes without DNS delay a row that waits for its decoy and do not decide it; a name
+// that stays broken is reported.
 func TestDNSFailureWhileADecoyWaits(t *testing.T) {
-	for outage, want := range map[time.Duration]string{2 * time.Minute: "VALID", 5 * time.Minute: "VALID", 50 * time.Minute: "RISKY accepted_unconfirmed"} {
+	for outage, want := range map[time.Duration]string{2 * time.Minute: "VALID", 5 * time.Minute: "VALID",
+		50 * time.Minute: "RISKY accepted_unconfirmed"} {
 		h := &fakeServer{rcpt: acceptsOnly("ann")}
 		withTestNode(t, onePerMinuteTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 			b.shortTTL.Store(true)
@@ -45,15 +46,17 @@ func TestDNSFailureWhileADecoyWaits(t *testing.T) {
 	}
 }
 
-// TestIdleSessionWakesWhenLeaseIsGranted: rows that justify no new connection go out on an idle one once a lease is granted.
+// TestIdleSessionWakesWhenLeaseIsGranted: rows that justify no new connection go out on an idle one once a lease is
+// granted.
 func TestIdleSessionWakesWhenLeaseIsGranted(t *testing.T) {
 	for _, n := range []int{4, 5, 6, 8} {
 		h := &fakeServer{rcpt: acceptsOnly("ann")}
-		withTestNode(t, tableWith("refusals_per_hour = 0", "refusals_per_hour = 20"), nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
-			began := time.Now()
-			b.verify(time.Minute, b.rows(mxA, numberedAddresses(n, "a.example")...)...)
-			require.Less(t, time.Since(began), 100*time.Millisecond, "%d rows", n)
-		})
+		withTestNode(t, tableWith("refusals_per_hour = 0", "refusals_per_hour = 20"), nil,
+			map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+				began := time.Now()
+				b.verify(time.Minute, b.rows(mxA, numberedAddresses(n, "a.example")...)...)
+				require.Less(t, time.Since(began), 100*time.Millisecond, "%d rows", n)
+			})
 	}
 }
 
@@ -71,7 +74,8 @@ func TestIdleAddressLimitIsRemoved(t *testing.T) {
 	})
 }
 
-// TestQuarantineClosesIdleSessions: no connection stays open to a receiver that quarantines us, or that the table excludes.
+// TestQuarantineClosesIdleSessions: no connection stays open to a receiver that quarantines us, or that the table
+// excludes.
 func TestQuarantineClosesIdleSessions(t *testing.T) {
 	free := strings.Replace(testTable, "connections = 2", "connections = 0", 1)
 	for name, away := range map[string]func(*testNode){

@@ -25,11 +25,13 @@ func numberedAddresses(n int, domain string) (out []string) {
 	return out
 }
 
-// TestBudgetsHoldOverHoursAndCrashes sends more refusals than an hour allows for five hours, with a stop and a start each
-// forty minutes, half of them crashes: what the receiver saw must fit every budget.
+// TestBudgetsHoldOverHoursAndCrashes sends more refusals than an hour allows for five hours, with a stop and a start
+// each forty minutes, half of them crashes: what the receiver saw must fit every budget.
 func TestBudgetsHoldOverHoursAndCrashes(t *testing.T) {
-	table := tableWith("refusals_per_hour = 0", "refusals_per_hour = 20", "refusals_per_connection = 0", "refusals_per_connection = 5",
-		"connections_per_minute = 0", "connections_per_minute = 3", "recipients_per_minute = 0", "recipients_per_minute = 8")
+	table := tableWith("refusals_per_hour = 0", "refusals_per_hour = 20", "refusals_per_connection = 0",
+		"refusals_per_connection = 5",
+		"connections_per_minute = 0", "connections_per_minute = 3", "recipients_per_minute = 0",
+		"recipients_per_minute = 8")
 	synctest.Test(t, func(t *testing.T) {
 		h := &fakeServer{rcpt: acceptsOnly("ann")}
 		b := newTestNode(t, table, map[string]*fakeServer{"mx.a.example": h})
@@ -100,13 +102,14 @@ func withAliases(hosts map[string]*fakeServer, h *fakeServer, n int) map[string]
 	return hosts
 }
 
-// TestRefusalsPerConnectionAreKept: the connection to a host that closes at the fourth refusal is closed after the third, with or
-// without pipelining, refused decoys included.
+// TestRefusalsPerConnectionAreKept: the connection to a host that closes at the fourth refusal is closed after the
+// third, with or without pipelining, refused decoys included.
 func TestRefusalsPerConnectionAreKept(t *testing.T) {
 	const most = 3
 	for _, noPipe := range []bool{false, true} {
 		h := &fakeServer{rcpt: acceptsAnn, noPipelining: noPipe, replyDelay: 100 * time.Millisecond}
-		withTestNode(t, tableWith("connections = 2", "connections = 1", "refusals_per_connection = 0", "refusals_per_connection = 3"), nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		withTestNode(t, tableWith("connections = 2", "connections = 1", "refusals_per_connection = 0",
+			"refusals_per_connection = 3"), nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 			var addrs []string
 			for i := range 20 {
 				addrs = append(addrs, fmt.Sprintf("nobody%d@a.example", i), fmt.Sprintf("ann@d%d.example", i))
@@ -130,8 +133,8 @@ func TestRefusalsPerConnectionAreKept(t *testing.T) {
 	}
 }
 
-// TestRefusalOfOneRecipientAffectsNoOther: a refusal by a recipient's or its site's own rule says nothing about the others: they
-// are asked on the same connection, and later, and the route is not paused.
+// TestRefusalOfOneRecipientAffectsNoOther: a refusal by a recipient's or its site's own rule says nothing about the
+// others: they are asked on the same connection, and later, and the route is not paused.
 func TestRefusalOfOneRecipientAffectsNoOther(t *testing.T) {
 	for refusal, want := range map[string]string{
 		"550 5.7.1 You are not allowed to send to this group":                    "UNKNOWN blocked",
@@ -189,7 +192,8 @@ for = "4h"
 		require.Equal(t, "UNKNOWN blocked", verdictText(b.single(5*time.Second, mx, "zoe@a.example")))
 		b.stop()
 		b.start(nil)
-		require.Equal(t, "UNKNOWN blocked", verdictText(b.single(5*time.Second, mx, "zoe@a.example")), "a restart does not forgive")
+		require.Equal(t, "UNKNOWN blocked", verdictText(b.single(5*time.Second, mx, "zoe@a.example")),
+			"a restart does not forgive")
 		require.Equal(t, before, h.count("RCPT"))
 		time.Sleep(4 * time.Hour)
 		b.single(5*time.Second, mx, "zoe@a.example")
@@ -203,13 +207,15 @@ func TestStopReturnsRowsAndEndsGoroutines(t *testing.T) {
 		done := make(chan int, 1)
 		go func() {
 			later := 0
-			_ = b.prober.Verify(context.Background(), &wire.Batch{Rows: b.rows(mxA, numberedAddresses(400, "a.example")...)}, time.Hour, func(r wire.Results) {
-				for _, x := range r.Rows {
-					if x.Outcome == wire.Returned {
-						later++
+			_ = b.prober.Verify(context.Background(),
+				&wire.Batch{Rows: b.rows(mxA, numberedAddresses(400, "a.example")...)}, time.Hour,
+				func(r wire.Results) {
+					for _, x := range r.Rows {
+						if x.Outcome == wire.Returned {
+							later++
+						}
 					}
-				}
-			})
+				})
 			done <- later
 		}()
 		time.Sleep(1500 * time.Millisecond)
@@ -222,7 +228,8 @@ func TestStopReturnsRowsAndEndsGoroutines(t *testing.T) {
 	})
 }
 
-// TestIdleSessionsYieldToWaitingHosts lets many hosts of one receiver share few sessions: none lingers at its host while others wait.
+// TestIdleSessionsYieldToWaitingHosts lets many hosts of one receiver share few sessions: none lingers at its host
+// while others wait.
 func TestIdleSessionsYieldToWaitingHosts(t *testing.T) {
 	for name, table := range map[string]string{
 		"our own bound":     testTable + "[provider.limits]\nconnections = 0\n",
@@ -237,7 +244,8 @@ func TestIdleSessionsYieldToWaitingHosts(t *testing.T) {
 			withTestNode(t, table, func(c *Config) { c.MaxQueueSessions = 2 }, hosts, func(b *testNode) {
 				var rows []wire.Row
 				for i := range 40 {
-					rows = append(rows, b.rows([]string{fmt.Sprintf("mx%d.big.example", i)}, fmt.Sprintf("ann@d%d.example", i))...)
+					rows = append(rows, b.rows([]string{fmt.Sprintf("mx%d.big.example", i)},
+						fmt.Sprintf("ann@d%d.example", i))...)
 				}
 				start := time.Now()
 				require.Len(t, b.verify(time.Minute, rows...), 40)
@@ -247,19 +255,21 @@ func TestIdleSessionsYieldToWaitingHosts(t *testing.T) {
 	}
 }
 
-// TestIdleSessionsWaitForOtherJobs: where the receiver sets no limit, the rows of a job that come a little later share the connection.
+// TestIdleSessionsWaitForOtherJobs: where the receiver sets no limit, the rows of a job that come a little later share
+// the connection.
 func TestIdleSessionsWaitForOtherJobs(t *testing.T) {
 	for limit, dials := range map[string]int{"0": 1, "2": 2} {
 		h := &fakeServer{}
-		withTestNode(t, strings.Replace(testTable, "connections = 2", "connections = "+limit, 1), nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
-			for _, class := range []string{"ann", "bob"} {
-				require.Len(t, b.verify(time.Minute, b.rows(mxA, class+"@a.example")...), 1)
-				time.Sleep(time.Second) // it waits two
-			}
-			require.Len(t, h.snapshot().dialTimes, dials, "connections = "+limit)
-			time.Sleep(2 * time.Second)
-			require.Zero(t, b.prober.env.Slots.InUse(), "nothing came any more")
-		})
+		withTestNode(t, strings.Replace(testTable, "connections = 2", "connections = "+limit, 1), nil,
+			map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+				for _, class := range []string{"ann", "bob"} {
+					require.Len(t, b.verify(time.Minute, b.rows(mxA, class+"@a.example")...), 1)
+					time.Sleep(time.Second) // it waits two
+				}
+				require.Len(t, h.snapshot().dialTimes, dials, "connections = "+limit)
+				time.Sleep(2 * time.Second)
+				require.Zero(t, b.prober.env.Slots.InUse(), "nothing came any more")
+			})
 	}
 }
 

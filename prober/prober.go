@@ -64,22 +64,26 @@ func New(c Config) (*Prober, error) {
 	if p.sources, err = source.New(c.Sources, c.MailFrom); err != nil {
 		return nil, err
 	}
-	opener := &conn.Opener{Resolver: c.Resolver, IPv6: p.sources.IPv6, DialFunc: c.Dial, SOCKS5: c.SOCKS5, AllowPrivate: c.AllowPrivate,
-		Port: c.Port, MailFrom: c.MailFrom, Timeouts: c.Timeouts, ConnectTimeout: c.Connect}
+	opener := &conn.Opener{Resolver: c.Resolver, IPv6: p.sources.IPv6, DialFunc: c.Dial, SOCKS5: c.SOCKS5,
+		AllowPrivate: c.AllowPrivate,
+		Port:         c.Port, MailFrom: c.MailFrom, Timeouts: c.Timeouts, ConnectTimeout: c.Connect}
 	leases := budget.NewLog(c.Cache)
 	p.env = &readyqueue.Env{Cache: c.Cache, Log: c.Log, Created: time.Now(), Opener: opener,
 		Linger: c.Linger, MaxSessions: c.MaxSessions, MaxQueueSessions: c.MaxQueueSessions,
-		BudgetLog: leases, AddressLimits: addresslimit.NewRegistry(c.Cache, leases, &p.singleCalls), Slots: admission.NewSlots(c.MaxSessions), SingleCalls: &p.singleCalls,
+		BudgetLog: leases, AddressLimits: addresslimit.NewRegistry(c.Cache, leases, &p.singleCalls),
+		Slots: admission.NewSlots(c.MaxSessions), SingleCalls: &p.singleCalls,
 		Gate:  admission.NewGate(c.MaxSessions, runtime.GOMAXPROCS(0), admission.RunnableGoroutines(), &p.singleCalls),
-		Start: p.start, Finish: p.finish, DropUnwanted: p.dropUnwanted, Blocklisted: p.quarantineEverywhere, Delisted: p.resumeDelisted,
-		Suspect: func(src *source.Source) { p.watch(src, source.Reachability) }}
+		Start: p.start, Finish: p.finish, DropUnwanted: p.dropUnwanted, Blocklisted: p.quarantineEverywhere,
+		Delisted: p.resumeDelisted,
+		Suspect:  func(src *source.Source) { p.watch(src, source.Reachability) }}
 	p.env.Table.Store(c.Table)
 	if p.metrics, err = newMetrics(p, c.Metrics); err != nil {
 		return nil, err
 	}
 	for _, src := range p.sources.List {
 		if err := src.LoadQuarantine(c.Cache, c.Table.Scaled(source.DelistingInterval), time.Now()); err != nil {
-			c.Log.Error("quarantine of an egress source unreadable: quarantined for an hour", "egress", src.Name, "error", err)
+			c.Log.Error("quarantine of an egress source unreadable: quarantined for an hour", "egress", src.Name,
+				"error", err)
 		}
 	}
 	if c.SkipWarmUp || c.AllowPrivate {
@@ -154,8 +158,8 @@ func (p *Prober) awaitRun(ctx context.Context) error {
 	}
 }
 
-// SetTable swaps the provider table. Queues take its limits at once, and ask no host that it excludes; probes in flight keep
-// their schedule.
+// SetTable swaps the provider table. Queues take its limits at once, and ask no host that it excludes; probes in flight
+// keep their schedule.
 func (p *Prober) SetTable(t *engine.Table) {
 	p.env.Table.Store(t)
 	now := time.Now()
@@ -226,8 +230,8 @@ func (p *Prober) allQueues() []*readyqueue.Queue {
 // heartbeatKey is the name of the budget that stores the heartbeat.
 const heartbeatKey = "clock"
 
-// quietAfterStart is until when the budgets per minute count as used up: a minute after the time until which this node may have
-// worked, but not after most.
+// quietAfterStart is until when the budgets per minute count as used up: a minute after the time until which this node
+// may have worked, but not after most.
 func quietAfterStart(c *cache.Cache, most time.Time) time.Time {
 	state, ok, err := c.Budget(heartbeatKey)
 	switch {
@@ -243,8 +247,8 @@ func quietAfterStart(c *cache.Cache, most time.Time) time.Time {
 	return until
 }
 
-// Fresh reports that this node has asked no receiver since its start and did not run in the hour before, which is how long its
-// heartbeat is kept. False before Run.
+// Fresh reports that this node has asked no receiver since its start and did not run in the hour before, which is how
+// long its heartbeat is kept. False before Run.
 func (p *Prober) Fresh() bool {
 	select {
 	case <-p.started:
@@ -256,5 +260,6 @@ func (p *Prober) Fresh() bool {
 
 // heartbeat is the cache entry that says that this node may work until a time.
 func heartbeat(until time.Time) cache.Budget {
-	return cache.Budget{Name: heartbeatKey, State: binary.BigEndian.AppendUint64(nil, uint64(until.UnixMilli())), Until: until.Add(time.Hour)}
+	return cache.Budget{Name: heartbeatKey, State: binary.BigEndian.AppendUint64(nil, uint64(until.UnixMilli())),
+		Until: until.Add(time.Hour)}
 }

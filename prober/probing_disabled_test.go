@@ -14,8 +14,8 @@ import (
 	"probity/prober/source"
 )
 
-// TestProbeOffTakesEffectAtOnce: rows in a ready queue when the table is reloaded with probe = "off" for their receiver are not
-// asked, nor decoys for accepted ones, nor rows that come with a route of the old table.
+// TestProbeOffTakesEffectAtOnce: rows in a ready queue when the table is reloaded with probe = "off" for their receiver
+// are not asked, nor decoys for accepted ones, nor rows that come with a route of the old table.
 func TestProbeOffTakesEffectAtOnce(t *testing.T) {
 	h := &fakeServer{rcpt: func(string) string { return "250 2.1.5 ok" }, replyDelay: 10 * time.Second, maxAnswered: 4}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
@@ -48,16 +48,18 @@ func TestProbeOffTakesEffectAtOnce(t *testing.T) {
 }
 
 // onePerMinuteTable permits one connection a minute with one recipient: a decoy waits a minute for its own.
-var onePerMinuteTable = tableWith("connections_per_minute = 0", "connections_per_minute = 1", "recipients_per_connection = 0", "recipients_per_connection = 1")
+var onePerMinuteTable = tableWith("connections_per_minute = 0", "connections_per_minute = 1",
+	"recipients_per_connection = 0", "recipients_per_connection = 1")
 
-// TestNoDecoyAtForbiddenHosts: no connection is made to a receiver for a decoy that was pending when the table excluded it; once
-// the receiver is allowed again it is asked like any other.
+// TestNoDecoyAtForbiddenHosts: no connection is made to a receiver for a decoy that was pending when the table excluded
+// it; once the receiver is allowed again it is asked like any other.
 func TestNoDecoyAtForbiddenHosts(t *testing.T) {
 	h := &fakeServer{rcpt: acceptsOnly("ann", "eve")}
 	withTestNode(t, onePerMinuteTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		rows := b.rows(mxA, "ann@a.example")
 		time.AfterFunc(10*time.Second, func() { b.prober.SetTable(disabledTable(t, "mx.a.example")) })
-		require.Equal(t, "RISKY accepted_unconfirmed", verdictText(b.verify(10*time.Minute, rows...)[rows[0].Number].Verdict))
+		require.Equal(t, "RISKY accepted_unconfirmed",
+			verdictText(b.verify(10*time.Minute, rows...)[rows[0].Number].Verdict))
 		time.Sleep(5 * time.Minute)
 		require.Len(t, h.snapshot().dialTimes, 1)
 		b.prober.SetTable(b.table)
@@ -82,12 +84,13 @@ for = "4h"
 
 func useTwoSources(c *Config) {
 	for i := range byte(2) {
-		c.Sources = append(c.Sources[:i], source.Identity{Local: netip.AddrFrom4([4]byte{192, 0, 2, i}), EHLO: fmt.Sprintf("mail%d.us.example", i)})
+		c.Sources = append(c.Sources[:i], source.Identity{Local: netip.AddrFrom4([4]byte{192, 0, 2, i}),
+			EHLO: fmt.Sprintf("mail%d.us.example", i)})
 	}
 }
 
-// TestNoDecoyWhereQuarantined: nor to a receiver that has quarantined the source; the probe that waits for the decoy is asked from
-// another source, if there is one.
+// TestNoDecoyWhereQuarantined: nor to a receiver that has quarantined the source; the probe that waits for the decoy is
+// asked from another source, if there is one.
 func TestNoDecoyWhereQuarantined(t *testing.T) {
 	mx := []string{"mx.big.example"}
 	for want, change := range map[string]func(*Config){"RISKY accepted_unconfirmed": nil, "VALID": useTwoSources} {
@@ -97,21 +100,24 @@ func TestNoDecoyWhereQuarantined(t *testing.T) {
 			}
 			return acceptsOnly("ann")(local)
 		}}
-		withTestNode(t, quarantiningTable(onePerMinuteTable, "554"), change, map[string]*fakeServer{mx[0]: h}, func(b *testNode) {
-			time.AfterFunc(10*time.Second, func() { b.single(time.Second, mx, "bob@a.example") })
-			// Held for longer than bob's minute: a row returned at that instant would be asked again, and get the quarantine.
-			require.Equal(t, map[string]int{want: 1}, b.verifyToEndHolding(10*time.Minute, b.rows(mx, "ann@a.example")))
-			time.Sleep(3 * time.Hour)
-			if change == nil {
-				require.Len(t, h.snapshot().dialTimes, 2, "ann's and bob's")
-			}
-			require.Equal(t, 1, h.count("RCPT bob@"))
-		})
+		withTestNode(t, quarantiningTable(onePerMinuteTable, "554"), change, map[string]*fakeServer{mx[0]: h},
+			func(b *testNode) {
+				time.AfterFunc(10*time.Second, func() { b.single(time.Second, mx, "bob@a.example") })
+				// Held for longer than bob's minute: a row returned at that instant would be asked again, and get the
+				// quarantine.
+				require.Equal(t, map[string]int{want: 1},
+					b.verifyToEndHolding(10*time.Minute, b.rows(mx, "ann@a.example")))
+				time.Sleep(3 * time.Hour)
+				if change == nil {
+					require.Len(t, h.snapshot().dialTimes, 2, "ann's and bob's")
+				}
+				require.Equal(t, 1, h.count("RCPT bob@"))
+			})
 	}
 }
 
-// TestQuarantinedBeforeDecoyReply: a decoy is not reported as closed if the receiver quarantines the source at the recipient
-// before it and closes.
+// TestQuarantinedBeforeDecoyReply: a decoy is not reported as closed if the receiver quarantines the source at the
+// recipient before it and closes.
 func TestQuarantinedBeforeDecoyReply(t *testing.T) {
 	mx := []string{"mx.big.example"}
 	for _, code := range []string{"421", "554"} {
@@ -130,12 +136,15 @@ func TestQuarantinedBeforeDecoyReply(t *testing.T) {
 				if code == "421" {
 					gone.Store(true) // it closes by itself
 				}
-				withTestNode(t, quarantiningTable(testTable, code), change, map[string]*fakeServer{mx[0]: h}, func(b *testNode) {
-					time.AfterFunc(25*time.Second, func() { b.single(time.Second, mx, "bob@a.example") }) // ann was sent and not answered
-					require.Equal(t, map[string]int{want: 1}, b.verifyToEndHolding(10*time.Minute, b.rows(mx, "ann@a.example")))
-					require.True(t, away.Load())
-					require.True(t, gone.Load())
-				})
+				withTestNode(t, quarantiningTable(testTable, code), change, map[string]*fakeServer{mx[0]: h},
+					func(b *testNode) {
+						// ann was sent and not answered
+						time.AfterFunc(25*time.Second, func() { b.single(time.Second, mx, "bob@a.example") })
+						require.Equal(t, map[string]int{want: 1},
+							b.verifyToEndHolding(10*time.Minute, b.rows(mx, "ann@a.example")))
+						require.True(t, away.Load())
+						require.True(t, gone.Load())
+					})
 			})
 		}
 	}
@@ -146,7 +155,11 @@ func TestSuppressedAddressIsNotRetried(t *testing.T) {
 	var suppressed suppressList // holds the address
 	h := &fakeServer{rcpt: func(string) string { return "451 4.7.1 Greylisted, try again later" }}
 	forbid := func(c *Config) {
-		c.SuppressedAddress = func(a engine.Address) bool { name := suppressed.Load(); return name != nil && a.Folded() == *name }
+		c.SuppressedAddress = func(a engine.Address) bool {
+			name := suppressed.Load()
+			return name != nil &&
+				a.Folded() == *name
+		}
 	}
 	withTestNode(t, testTable, forbid, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		rows := b.rows(mxA, "ann@a.example", "bob@a.example")

@@ -19,20 +19,25 @@ import (
 	"probity/prober/wire"
 )
 
-// TestPunishingReceiversStayPatient verifies addresses of each receiver that turns against a source, with the shipped budgets: no
-// verdict may be false, no receiver may block us, and rows are settled in every hour but the last, at least a tenth of the best
-// hour's. A tarpit that remembers each refusal for a quarter of an hour must be waited for again and again, so its rows take
-// longer; as single runs come close to the limit of twice the time, the median of five must meet it.
+// TestPunishingReceiversStayPatient verifies addresses of each receiver that turns against a source, with the shipped
+// budgets: no verdict may be false, no receiver may block us, and rows are settled in every hour but the last, at least
+// a tenth of the best hour's. A tarpit that remembers each refusal for a quarter of an hour must be waited for again
+// and again, so its rows take longer; as single runs come close to the limit of twice the time, the median of five must
+// meet it.
 func TestPunishingReceiversStayPatient(t *testing.T) {
 	const rows = 300
 	var patient time.Duration
-	withPunishingServer(t, "strict", rows, nil, func(_ *testNode, _ *sim.Server, rows []*listRow) { patient = settledAfter(rows) })
+	withPunishingServer(t, "strict", rows, nil, func(_ *testNode, _ *sim.Server,
+		rows []*listRow) {
+		patient = settledAfter(rows)
+	})
 	t.Logf("a patient receiver: %v", patient)
 	for receiver, want := range map[string]struct {
 		known float64 // the part of the rows that must not be UNKNOWN
 		runs  int
 	}{
-		"cuts-421": {1, 1}, "blocks-25": {1, 1}, "silent-past": {0.95, 1}, "stickier": {0.95, 5}, "greylist-source": {0.99, 1},
+		"cuts-421": {1, 1}, "blocks-25": {1, 1}, "silent-past": {0.95, 1}, "stickier": {0.95, 5},
+		"greylist-source": {0.99, 1},
 	} {
 		t.Run(receiver, func(t *testing.T) {
 			var times []time.Duration
@@ -47,7 +52,8 @@ func TestPunishingReceiversStayPatient(t *testing.T) {
 				hourly := settledPerSpan(time.Hour, rows)
 				t.Logf("%d of %d known in %v; rows an hour: %v", certain, len(rows), settledAfter(rows), hourly)
 				require.GreaterOrEqual(t, float64(certain), want.known*float64(len(rows)))
-				require.GreaterOrEqual(t, slices.Min(hourly[:len(hourly)-1]), slices.Max(hourly)/10, "rows stood for an hour")
+				require.GreaterOrEqual(t, slices.Min(hourly[:len(hourly)-1]), slices.Max(hourly)/10,
+					"rows stood for an hour")
 				times = append(times, settledAfter(rows))
 			}
 			for range want.runs {
@@ -59,9 +65,9 @@ func TestPunishingReceiversStayPatient(t *testing.T) {
 	}
 }
 
-// TestRateFollowsAFallingLimit asks about existing mailboxes, so that only the rate counts, of a receiver that takes a tenth of it
-// for half an hour: the rate falls with the receiver's limit, and rises with it. The limit falls after 1,000 recipients, in the
-// second ten minutes; a few rows that were deferred meanwhile come long after the others.
+// TestRateFollowsAFallingLimit asks about existing mailboxes, so that only the rate counts, of a receiver that takes a
+// tenth of it for half an hour: the rate falls with the receiver's limit, and rises with it. The limit falls after
+// 1,000 recipients, in the second ten minutes; a few rows that were deferred meanwhile come long after the others.
 func TestRateFollowsAFallingLimit(t *testing.T) {
 	present := func(w *world.World, domain, local string) bool { return w.Mailbox(domain, local) == persona.Present }
 	withPunishingServer(t, "limit-falls", 2600, present, func(_ *testNode, server *sim.Server, rows []*listRow) {
@@ -109,11 +115,13 @@ func settledPerSpan(span time.Duration, rows []*listRow) []int {
 }
 
 // withPunishingServer verifies n addresses of one receiver in a bubble, those that wanted accepts.
-func withPunishingServer(t *testing.T, receiver string, n int, wanted func(w *world.World, domain, local string) bool, check func(*testNode, *sim.Server, []*listRow)) {
+func withPunishingServer(t *testing.T, receiver string, n int, wanted func(w *world.World, domain, local string) bool,
+	check func(*testNode, *sim.Server, []*listRow)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		b := newTestNode(t, "", nil)
-		server, err := sim.Start(ctx, world.Config{Seed: 7, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53"), Throttlers: true}, b.net)
+		server, err := sim.Start(ctx, world.Config{Seed: 7, Speedup: 1, SMTPPort: 25,
+			DNS: netip.MustParseAddrPort("127.0.0.1:53"), Throttlers: true}, b.net)
 		require.NoError(t, err)
 		resolver := b.startProber(ctx, t, server.DNS)
 		defer func() {
@@ -137,7 +145,8 @@ func withPunishingServer(t *testing.T, receiver string, n int, wanted func(w *wo
 			}
 			a, err := engine.Parse(text)
 			require.NoError(t, err)
-			rows = append(rows, &listRow{text: text, row: wire.Row{Number: uint32(i), Address: a, Route: routes[domain]}})
+			rows = append(rows, &listRow{text: text,
+				row: wire.Row{Number: uint32(i), Address: a, Route: routes[domain]}})
 		}
 		require.Len(t, rows, n, "the world has too few people at %s", home)
 		check(b, server, b.verifyAll(ctx, rows))

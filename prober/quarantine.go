@@ -6,12 +6,13 @@ import (
 	"probity/prober/source"
 )
 
-// A source that is on blocklists is quarantined everywhere: it connects to no host, except for a trial connection from time to
-// time. If the trial gets a reply about its recipient, the source is no longer blocklisted: its quarantine ends, and so do
-// those of queues that only the blocklist caused. A quarantine at one receiver alone lasts until that receiver's time is over;
-// a wide provider's rows are then asked from the other sources, each within its own budget.
+// A source that is on blocklists is quarantined everywhere: it connects to no host, except for a trial connection from
+// time to time. If the trial gets a reply about its recipient, the source is no longer blocklisted: its quarantine
+// ends, and so do those of queues that only the blocklist caused. A quarantine at one receiver alone lasts until that
+// receiver's time is over; a wide provider's rows are then asked from the other sources, each within its own budget.
 
-// quarantineEverywhere advances all probes that wait for the source, and saves the quarantine for a restart. No lock is held.
+// quarantineEverywhere advances all probes that wait for the source, and saves the quarantine for a restart. No lock is
+// held.
 func (p *Prober) quarantineEverywhere(src *source.Source) {
 	now := time.Now()
 	for _, q := range p.allQueues() {

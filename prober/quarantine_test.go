@@ -16,7 +16,8 @@ import (
 	"probity/prober/source"
 )
 
-// TestTrialWithoutAHostIsReturned: a name server's silence says nothing about lists, so another trial connection goes soon after.
+// TestTrialWithoutAHostIsReturned: a name server's silence says nothing about lists, so another trial connection goes
+// soon after.
 func TestTrialWithoutAHostIsReturned(t *testing.T) {
 	var listed atomic.Bool
 	listed.Store(true)
@@ -28,11 +29,14 @@ func TestTrialWithoutAHostIsReturned(t *testing.T) {
 			return "550 5.1.1 no such user"
 		}}
 	}
-	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.r0.example": h(), "mx.r1.example": h(), "mx.r2.example": h()}, func(b *testNode) {
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.r0.example": h(), "mx.r1.example": h(),
+		"mx.r2.example": h()}, func(b *testNode) {
 		for i := range blocklistReports {
-			require.Equal(t, "UNKNOWN blocked", verdictText(b.single(5*time.Second, []string{fmt.Sprintf("mx.r%d.example", i)}, fmt.Sprintf("u@r%d.example", i))))
+			require.Equal(t, "UNKNOWN blocked", verdictText(b.single(5*time.Second,
+				[]string{fmt.Sprintf("mx.r%d.example", i)}, fmt.Sprintf("u@r%d.example", i))))
 		}
-		require.Equal(t, "UNKNOWN blocked", verdictText(b.single(5*time.Second, []string{"mx.r0.example"}, "v@r0.example")))
+		require.Equal(t, "UNKNOWN blocked", verdictText(b.single(5*time.Second, []string{"mx.r0.example"},
+			"v@r0.example")))
 		src := b.prober.sources.List[0]
 		time.Sleep(source.DelistingInterval - time.Minute)
 		b.dnsFails.Store(true)
@@ -45,8 +49,8 @@ func TestTrialWithoutAHostIsReturned(t *testing.T) {
 	})
 }
 
-// TestDelistingTrialNeedsNoRows: a receiver that refused the source as blocklisted is asked about a decoy each hour once rows
-// were returned, and not before.
+// TestDelistingTrialNeedsNoRows: a receiver that refused the source as blocklisted is asked about a decoy each hour
+// once rows were returned, and not before.
 func TestDelistingTrialNeedsNoRows(t *testing.T) {
 	var listed atomic.Bool
 	listed.Store(true)
@@ -62,7 +66,8 @@ func TestDelistingTrialNeedsNoRows(t *testing.T) {
 	}
 	withTestNode(t, testTable, nil, hosts, func(b *testNode) {
 		ask := func(i int) string {
-			return verdictText(b.single(5*time.Second, []string{fmt.Sprintf("mx.r%d.example", i)}, fmt.Sprintf("u%d@r%d.example", asked.Load(), i)))
+			return verdictText(b.single(5*time.Second, []string{fmt.Sprintf("mx.r%d.example", i)},
+				fmt.Sprintf("u%d@r%d.example", asked.Load(), i)))
 		}
 		for i := range blocklistReports {
 			require.Equal(t, "UNKNOWN blocked", ask(i))

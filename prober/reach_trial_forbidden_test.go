@@ -25,13 +25,14 @@ func (w *suppressList) config(c *Config) {
 
 // disabledTable is the test table after an operator has disabled probing of a provider.
 func disabledTable(t *testing.T, mx string) *engine.Table {
-	off, err := engine.DefaultTable().Override([]byte(testTable + fmt.Sprintf("[[provider]]\nid = \"off\"\nname = \"Off\"\nmx = [%q]\nprobe = \"off\"\nsource = \"an operator\"\ndate = \"2026-01-01\"\n", mx)))
+	off, err := engine.DefaultTable().Override([]byte(testTable +
+		fmt.Sprintf("[[provider]]\nid = \"off\"\nname = \"Off\"\nmx = [%q]\nprobe = \"off\"\nsource = \"an operator\"\ndate = \"2026-01-01\"\n", mx)))
 	require.NoError(t, err)
 	return off
 }
 
-// TestNoReachabilityTrialWhereProbingIsForbidden: a suppression or the provider table excludes a reachability trial as it
-// excludes a row, even if it came after the host was reached.
+// TestNoReachabilityTrialWhereProbingIsForbidden: a suppression or the provider table excludes a reachability trial as
+// it excludes a row, even if it came after the host was reached.
 func TestNoReachabilityTrialWhereProbingIsForbidden(t *testing.T) {
 	for name, forbid := range map[string]func(*testNode, *suppressList){
 		"domain":   func(_ *testNode, w *suppressList) { w.Store(new("a.example")) },
@@ -69,8 +70,8 @@ func TestNoReachabilityTrialWhereProbingIsForbidden(t *testing.T) {
 	}
 }
 
-// TestDelistingTrialsSkipForbiddenTargets: the trial connection of a blocklisted source goes to another receiver that refused
-// it.
+// TestDelistingTrialsSkipForbiddenTargets: the trial connection of a blocklisted source goes to another receiver that
+// refused it.
 func TestDelistingTrialsSkipForbiddenTargets(t *testing.T) {
 	var w suppressList
 	hosts := map[string]*fakeServer{}
@@ -82,7 +83,8 @@ func TestDelistingTrialsSkipForbiddenTargets(t *testing.T) {
 	withTestNode(t, testTable, w.config, hosts, func(b *testNode) {
 		saw := func(i int) int { return hosts[fmt.Sprintf("mx.r%d.example", i)].count("RCPT") }
 		ask := func(i int) string {
-			return verdictText(b.single(5*time.Second, []string{fmt.Sprintf("mx.r%d.example", i)}, fmt.Sprintf("u@r%d.example", i)))
+			return verdictText(b.single(5*time.Second, []string{fmt.Sprintf("mx.r%d.example", i)},
+				fmt.Sprintf("u@r%d.example", i)))
 		}
 		for i := range blocklistReports {
 			require.Equal(t, "UNKNOWN blocked", ask(i))
@@ -99,7 +101,8 @@ func TestDelistingTrialsSkipForbiddenTargets(t *testing.T) {
 	})
 }
 
-// TestReplyToAReachabilityTrialCounts: what a host says to a reachability trial counts at its queue as what it says to a row.
+// TestReplyToAReachabilityTrialCounts: what a host says to a reachability trial counts at its queue as what it says to
+// a row.
 func TestReplyToAReachabilityTrialCounts(t *testing.T) {
 	for _, x := range []struct{ banner, state string }{
 		{"554 5.7.1 Service unavailable; client host blocked using zen.spamhaus.org", "quarantined"},

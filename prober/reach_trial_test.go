@@ -16,7 +16,8 @@ import (
 	"probity/prober/wire"
 )
 
-// TestNoReachabilityTrialAfterRecovery: a source that is no longer suspect before its reachability trial is due sends no reachability trial.
+// TestNoReachabilityTrialAfterRecovery: a source that is no longer suspect before its reachability trial is due sends
+// no reachability trial.
 func TestNoReachabilityTrialAfterRecovery(t *testing.T) {
 	h := &fakeServer{rcpt: acceptsOnly("ann")}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
@@ -53,14 +54,15 @@ func watchers() int {
 	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), ".watch.func1(")
 }
 
-// TestQuarantinedSourceHasOneWatcher: a source that is up and blocklisted again within a minute of its trial connection's time
-// is watched once.
+// TestQuarantinedSourceHasOneWatcher: a source that is up and blocklisted again within a minute of its trial
+// connection's time is watched once.
 func TestQuarantinedSourceHasOneWatcher(t *testing.T) {
 	withTestNode(t, testTable, nil, nil, func(b *testNode) {
 		src := b.prober.sources.List[0]
 		list := func() {
 			for i := range blocklistReports {
-				src.AddBlocklistReport(fmt.Sprint(i), time.Now().Add(24*time.Hour), source.DelistingInterval, time.Now())
+				src.AddBlocklistReport(fmt.Sprint(i), time.Now().Add(24*time.Hour), source.DelistingInterval,
+					time.Now())
 			}
 			b.prober.quarantineEverywhere(src)
 		}
@@ -74,8 +76,8 @@ func TestQuarantinedSourceHasOneWatcher(t *testing.T) {
 	})
 }
 
-// TestFailureIsConfirmedAtSpeedupZero: at speed-up 0 too the second refusal comes before the first is forgotten; a host that
-// closes before its banner has refused.
+// TestFailureIsConfirmedAtSpeedupZero: at speed-up 0 too the second refusal comes before the first is forgotten; a host
+// that closes before its banner has refused.
 func TestFailureIsConfirmedAtSpeedupZero(t *testing.T) {
 	for _, hangsUp := range []bool{false, true} {
 		t.Run(fmt.Sprintf("hangs up %v", hangsUp), func(t *testing.T) {
@@ -92,13 +94,14 @@ func TestFailureIsConfirmedAtSpeedupZero(t *testing.T) {
 					return ours, theirs.Close()
 				}
 			}
-			withTestNode(t, "speedup = 0\n"+testTable, refuse, map[string]*fakeServer{"mx.a.example": {down: true}}, func(b *testNode) {
-				rows := b.rows(mxA, "ann@a.example")
-				got := b.verify(time.Minute, rows...)[rows[0].Number]
-				require.Equal(t, wire.Settled, got.Outcome)
-				require.Equal(t, "UNKNOWN connection_failed", verdictText(got.Verdict))
-				require.LessOrEqual(t, dials, 3)
-			})
+			withTestNode(t, "speedup = 0\n"+testTable, refuse, map[string]*fakeServer{"mx.a.example": {down: true}},
+				func(b *testNode) {
+					rows := b.rows(mxA, "ann@a.example")
+					got := b.verify(time.Minute, rows...)[rows[0].Number]
+					require.Equal(t, wire.Settled, got.Outcome)
+					require.Equal(t, "UNKNOWN connection_failed", verdictText(got.Verdict))
+					require.LessOrEqual(t, dials, 3)
+				})
 		})
 	}
 }

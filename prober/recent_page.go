@@ -14,9 +14,9 @@ import (
 	"probity/prober/wire"
 )
 
-// Recent serves recent probes as lines of JSON, the newest first: some of each second, and for longer those that ended UNKNOWN.
-// ?email=ADDRESS finds those of one address; status, provider and limit filter as in wire.Query. Other parameters are an error.
-// No address is shown or kept.
+// Recent serves recent probes as lines of JSON, the newest first: some of each second, and for longer those that ended
+// UNKNOWN. ?email=ADDRESS finds those of one address; status, provider and limit filter as in wire.Query. Other
+// parameters are an error. No address is shown or kept.
 func (p *Prober) Recent() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q, err := readQuery(r.URL.RawQuery, p.env.Table.Load())
@@ -62,7 +62,8 @@ func readQuery(raw string, table *engine.Table) (q wire.Query, err error) {
 		case "provider":
 			q.Provider = v[0]
 			if table.Provider(q.Provider) == nil {
-				return q, fmt.Errorf("provider %.40q is no id of the table; probity providers show lists them", q.Provider)
+				return q, fmt.Errorf("provider %.40q is no id of the table; probity providers show lists them",
+					q.Provider)
 			}
 		case "limit":
 			q.Limit, err = strconv.Atoi(v[0])

@@ -42,8 +42,10 @@ func TestRecentProbesShowNoAddress(t *testing.T) {
 		require.NotEmpty(t, got.Rule)
 		require.NotEmpty(t, got.Source)
 		got.At, got.Rule, got.Source = time.Time{}, "", ""
-		require.Equal(t, wire.Trace{Host: "mx.a.example", Stage: "rcpt", Event: "reply", Code: 550, Enhanced: "5.1.1", Meaning: "no_mailbox", Status: "INVALID",
-			Reason: "mailbox_not_found", Message: "5.1.1 <address>: no mailbox of <address> here", Attempts: 1, Egress: "mail.us.example", Provider: got.Provider}, got)
+		require.Equal(t, wire.Trace{Host: "mx.a.example", Stage: "rcpt", Event: "reply", Code: 550, Enhanced: "5.1.1",
+			Meaning: "no_mailbox", Status: "INVALID",
+			Reason: "mailbox_not_found", Message: "5.1.1 <address>: no mailbox of <address> here", Attempts: 1,
+			Egress: "mail.us.example", Provider: got.Provider}, got)
 
 		deferred := b.recentPage("?email=bob@a.example")
 		require.Contains(t, deferred, `"status":"DEFERRED","reason":"temporary_error","message":"4.3.0 try <b>later</b>"`)
@@ -53,7 +55,8 @@ func TestRecentProbesShowNoAddress(t *testing.T) {
 	})
 }
 
-// TestRecentShowsBothRepliesOfAValid: a VALID rests on two replies, and both are shown, each with its rule and the rule's source.
+// TestRecentShowsBothRepliesOfAValid: a VALID rests on two replies, and both are shown, each with its rule and the
+// rule's source.
 func TestRecentShowsBothRepliesOfAValid(t *testing.T) {
 	var decoy string
 	h := &fakeServer{terse: true, rcpt: func(local string) string {
@@ -76,7 +79,8 @@ func TestRecentShowsBothRepliesOfAValid(t *testing.T) {
 			require.NotEmpty(t, got.Decoy.Source)
 			require.WithinDuration(t, asked, got.Decoy.At, time.Second, "asked once")
 			got.Decoy.At, got.Decoy.Source = time.Time{}, ""
-			require.Equal(t, &wire.Decoy{Event: "reply", Code: 550, Enhanced: "5.1.1", Meaning: "no_mailbox", Rule: got.Decoy.Rule, Message: message}, got.Decoy)
+			require.Equal(t, &wire.Decoy{Event: "reply", Code: 550, Enhanced: "5.1.1", Meaning: "no_mailbox",
+				Rule: got.Decoy.Rule, Message: message}, got.Decoy)
 			require.Contains(t, got.Decoy.Rule, "generic/")
 		}
 	})
@@ -84,33 +88,34 @@ func TestRecentShowsBothRepliesOfAValid(t *testing.T) {
 
 // TestRecentRefusesBadQueries: a bad query gets an error and no probes.
 func TestRecentRefusesBadQueries(t *testing.T) {
-	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": {rcpt: acceptsOnly("ann")}}, func(b *testNode) {
-		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
-		require.Equal(t, "INVALID mailbox_not_found", verdictText(b.single(time.Minute, mxA, "bob@a.example")))
-		for query, want := range map[string]string{
-			"?mail=x":                "there is no parameter \"mail\": email, status, provider and limit choose among the probes",
-			"?email=nobody":          "email is no address",
-			"?email=":                "email is empty; leave it out to see all",
-			"?status=GOOD":           "status \"GOOD\" is none of VALID, RISKY, INVALID, UNKNOWN, DEFERRED",
-			"?provider=nobody":       "provider \"nobody\" is no id of the table; probity providers show lists them",
-			"?limit=0":               "limit \"0\" is no number from 1",
-			"?limit=1&limit=2":       "limit is given twice",
-			"?email=%zz":             "the query cannot be read: invalid URL escape \"%zz\"",
-			"?status=valid":          "",
-			"?status=INVALID":        "",
-			"?limit=1":               "",
-			"?provider=big":          "",
-			"?email=ann%40a.example": "",
-		} {
-			r, w := httptest.NewRequest(http.MethodGet, "/debug/probes"+query, nil), httptest.NewRecorder()
-			b.prober.Recent().ServeHTTP(w, r)
-			if want != "" {
-				require.Equal(t, http.StatusBadRequest, w.Code, query)
-				require.Equal(t, want+"\n", w.Body.String())
-				continue
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": {rcpt: acceptsOnly("ann")}},
+		func(b *testNode) {
+			require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
+			require.Equal(t, "INVALID mailbox_not_found", verdictText(b.single(time.Minute, mxA, "bob@a.example")))
+			for query, want := range map[string]string{
+				"?mail=x":                "there is no parameter \"mail\": email, status, provider and limit choose among the probes",
+				"?email=nobody":          "email is no address",
+				"?email=":                "email is empty; leave it out to see all",
+				"?status=GOOD":           "status \"GOOD\" is none of VALID, RISKY, INVALID, UNKNOWN, DEFERRED",
+				"?provider=nobody":       "provider \"nobody\" is no id of the table; probity providers show lists them",
+				"?limit=0":               "limit \"0\" is no number from 1",
+				"?limit=1&limit=2":       "limit is given twice",
+				"?email=%zz":             "the query cannot be read: invalid URL escape \"%zz\"",
+				"?status=valid":          "",
+				"?status=INVALID":        "",
+				"?limit=1":               "",
+				"?provider=big":          "",
+				"?email=ann%40a.example": "",
+			} {
+				r, w := httptest.NewRequest(http.MethodGet, "/debug/probes"+query, nil), httptest.NewRecorder()
+				b.prober.Recent().ServeHTTP(w, r)
+				if want != "" {
+					require.Equal(t, http.StatusBadRequest, w.Code, query)
+					require.Equal(t, want+"\n", w.Body.String())
+					continue
+				}
+				require.Equal(t, http.StatusOK, w.Code, query)
+				require.LessOrEqual(t, strings.Count(w.Body.String(), "\n"), 1, query)
 			}
-			require.Equal(t, http.StatusOK, w.Code, query)
-			require.LessOrEqual(t, strings.Count(w.Body.String(), "\n"), 1, query)
-		}
-	})
+		})
 }

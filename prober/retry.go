@@ -14,8 +14,8 @@ import (
 	"probity/store/cache"
 )
 
-// retries holds the deferred single calls that wait for their next attempt, by key and by due time. At most max of them; what
-// does not fit is not retried, and the next call is a first contact.
+// retries holds the deferred single calls that wait for their next attempt, by key and by due time. At most max of
+// them; what does not fit is not retried, and the next call is a first contact.
 type retries struct {
 	max     int
 	changed chan struct{} // the earliest due time may have changed
@@ -50,7 +50,8 @@ func (r *retries) pending(k cache.Key) (time.Time, *engine.Verdict) {
 	return time.Time{}, nil
 }
 
-// settle records the outcome of a single call's probe: it is planned again if it was deferred, else its retry is dropped.
+// settle records the outcome of a single call's probe: it is planned again if it was deferred, else its retry is
+// dropped.
 func (r *retries) settle(p *hostqueue.Probe, o *outcome) {
 	if !o.deferred {
 		r.forget(p.Key)
@@ -114,8 +115,8 @@ func (r *retries) due(now time.Time) (ready []*retry, wait time.Duration) {
 	return ready, time.Hour
 }
 
-// retryLoop starts the retries that are due, until ctx ends. Those that wait then are forgotten: the next call is a first
-// contact.
+// retryLoop starts the retries that are due, until ctx ends. Those that wait then are forgotten: the next call is a
+// first contact.
 func (p *Prober) retryLoop(ctx context.Context) {
 	t := time.NewTimer(time.Hour)
 	defer t.Stop()

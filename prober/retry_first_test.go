@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every host here answers at least one recipient of each connection: then every row is answered, in whatever order rows come.
+// Every host here answers at least one recipient of each connection: then every row is answered, in whatever order rows
+// come.
 func TestRowsCutOffByADisconnectGoFirst(t *testing.T) {
 	for name, h := range map[string]*fakeServer{
 		"closes at the second":         {maxAnswered: 1},
@@ -26,12 +27,13 @@ func TestRowsCutOffByADisconnectGoFirst(t *testing.T) {
 				want[addrs[2*i]], want[addrs[2*i+1]] = "VALID", "INVALID mailbox_not_found"
 			}
 			for run := range 2 {
-				seen := &fakeServer{maxAnswered: h.maxAnswered, lastReply: h.lastReply, noPipelining: h.noPipelining, rcpt: func(local string) string {
-					if local[:3] == "ann" {
-						return "250 2.1.5 ok"
-					}
-					return "550 5.1.1 User unknown"
-				}}
+				seen := &fakeServer{maxAnswered: h.maxAnswered, lastReply: h.lastReply, noPipelining: h.noPipelining,
+					rcpt: func(local string) string {
+						if local[:3] == "ann" {
+							return "250 2.1.5 ok"
+						}
+						return "550 5.1.1 User unknown"
+					}}
 				withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": seen}, func(b *testNode) {
 					for addr, v := range b.verifyList(uint64(run), addrs) {
 						require.Equal(t, want[addr], verdictText(v), addr)

@@ -12,8 +12,8 @@ import (
 	"probity/prober/wire/press"
 )
 
-// askSixtyHosts asks one row of each of sixty hosts while the processor is busy, so that the admission gate admits four at one
-// time. The hosts take so long over each batch of replies, and rtt is the estimate for all of them.
+// askSixtyHosts asks one row of each of sixty hosts while the processor is busy, so that the admission gate admits four
+// at one time. The hosts take so long over each batch of replies, and rtt is the estimate for all of them.
 func askSixtyHosts(t *testing.T, slow, rtt time.Duration, singles int) (took time.Duration) {
 	hosts := map[string]*fakeServer{}
 	for i := range 60 {
@@ -41,14 +41,15 @@ func askSixtyHosts(t *testing.T, slow, rtt time.Duration, singles int) (took tim
 	return took
 }
 
-// TestHighLatencyHostsHoldNoAdmission: a session that waits for a reply is outside the gate. If it stayed inside, four at a
-// time, each for half a second of round trips, sixty would take more than seven.
+// TestHighLatencyHostsHoldNoAdmission: a session that waits for a reply is outside the gate. If it stayed inside, four
+// at a time, each for half a second of round trips, sixty would take more than seven.
 func TestHighLatencyHostsHoldNoAdmission(t *testing.T) {
 	const slow = 100 * time.Millisecond
 	require.Less(t, askSixtyHosts(t, slow, slow, 0), 2*time.Second)
 }
 
-// TestLowLatencyHostsKeepTheirAdmission: sixty at four at a time are fifteen times a banner, a greeting and a transaction.
+// TestLowLatencyHostsKeepTheirAdmission: sixty at four at a time are fifteen times a banner, a greeting and a
+// transaction.
 func TestLowLatencyHostsKeepTheirAdmission(t *testing.T) {
 	const slow = 9 * time.Millisecond
 	require.Greater(t, askSixtyHosts(t, slow, slow, 0), 15*3*slow)
@@ -60,7 +61,8 @@ func TestHighLatencyHostsKeepTheirAdmissionUnderLoad(t *testing.T) {
 	require.Greater(t, askSixtyHosts(t, slow, slow, 100*press.Least), askSixtyHosts(t, slow, slow, 0))
 }
 
-// TestRTTIsMeasuredFromOneCommand: whatever else a connection takes. Ten milliseconds and more are a high round-trip time.
+// TestRTTIsMeasuredFromOneCommand: whatever else a connection takes. Ten milliseconds and more are a high round-trip
+// time.
 func TestRTTIsMeasuredFromOneCommand(t *testing.T) {
 	for slow, high := range map[time.Duration]bool{10*time.Millisecond - 1: false, 10 * time.Millisecond: true} {
 		hosts := map[string]*fakeServer{}

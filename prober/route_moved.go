@@ -13,7 +13,8 @@ import (
 // never counts those of both. Otherwise a connection whose path has failed would stay open for as long as a reply may
 // take.
 
-// afterCloseTimeout calls f after timing.CloseTimeout, unless the node stops first: then all sessions end within stopTime.
+// afterCloseTimeout calls f after timing.CloseTimeout, unless the node stops first: then all sessions end within
+// stopTime.
 func (p *Prober) afterCloseTimeout(f func()) {
 	p.start(func(soft, _ context.Context) {
 		if sleep(soft, timing.CloseTimeout) {
@@ -24,8 +25,8 @@ func (p *Prober) afterCloseTimeout(f func()) {
 
 // KeysMoved is called when narrow keys of the cluster have other owners. The node does not know which: after
 // timing.CloseTimeout it asks nothing more for any rows that it has returned, such as a decoy that waits for the next
-// hour's budget. A connection to a provider with tenants may have asked for one that moved, and go on with others: all end,
-// and again those that have served a single call or a decoy of the moved one meanwhile.
+// hour's budget. A connection to a provider with tenants may have asked for one that moved, and go on with others: all
+// end, and again those that have served a single call or a decoy of the moved one meanwhile.
 func (p *Prober) KeysMoved() {
 	p.endSharedSessions()
 	p.afterCloseTimeout(func() {
@@ -47,8 +48,8 @@ func (p *Prober) endSharedSessions() {
 	}
 }
 
-// returnCancelled returns the unfinished rows of a cancelled batch. Before timing.CloseTimeout is over, some may have come again,
-// in another batch: then the route has not moved.
+// returnCancelled returns the unfinished rows of a cancelled batch. Before timing.CloseTimeout is over, some may have
+// come again, in another batch: then the route has not moved.
 func (b *batch) returnCancelled() {
 	queues := map[*readyqueue.Queue]bool{}
 	for _, pr := range b.probes {
@@ -75,7 +76,8 @@ func (p *Prober) dropReturned(q *readyqueue.Queue) {
 	q.Reset(p.inFlight.unwanted)
 }
 
-// dropUnwanted drops a queue's probes that no session has and no caller waits for, such as returned rows whose decoy was not asked yet.
+// dropUnwanted drops a queue's probes that no session has and no caller waits for, such as returned rows whose decoy
+// was not asked yet.
 func (p *Prober) dropUnwanted(q *readyqueue.Queue) {
 	for _, pr := range q.Unsent() {
 		if p.inFlight.removeWaiter(pr, nil) {

@@ -17,8 +17,8 @@ import (
 	"probity/prober/wire/timing"
 )
 
-// halfOpen is a connection whose path can fail: nothing passes any more, and neither side notices. The host sees it end when our
-// side closes it, as if a relay on the way reported that.
+// halfOpen is a connection whose path can fail: nothing passes any more, and neither side notices. The host sees it end
+// when our side closes it, as if a relay on the way reported that.
 type halfOpen struct {
 	net.Conn
 	dead *atomic.Bool
@@ -59,11 +59,12 @@ func (b *testNode) startBatch(rows ...wire.Row) (cancel context.CancelFunc, got 
 	results := make(chan map[uint32]wire.Result, 1)
 	go func() {
 		all := map[uint32]wire.Result{}
-		err := b.prober.Verify(ctx, &wire.Batch{Job: "j", Rows: rows, MaxAge: time.Hour, Started: time.Now()}, time.Hour, func(r wire.Results) {
-			for _, x := range r.Rows {
-				all[x.Row] = x
-			}
-		})
+		err := b.prober.Verify(ctx, &wire.Batch{Job: "j", Rows: rows, MaxAge: time.Hour, Started: time.Now()},
+			time.Hour, func(r wire.Results) {
+				for _, x := range r.Rows {
+					all[x.Row] = x
+				}
+			})
 		if err != nil {
 			b.t.Error(err)
 		}
@@ -72,40 +73,49 @@ func (b *testNode) startBatch(rows ...wire.Row) (cancel context.CancelFunc, got 
 	return cancel, results
 }
 
-// TestHalfOpenConnectionEndsWithinHandOver: a source that loses a narrow route has closed its connections before another source
-// may ask, even if a reply never comes, at any stage of the dialogue. The receiver never has connections of both.
+// TestHalfOpenConnectionEndsWithinHandOver: a source that loses a narrow route has closed its connections before
+// another source may ask, even if a reply never comes, at any stage of the dialogue. The receiver never has connections
+// of both.
 func TestHalfOpenConnectionEndsWithinHandOver(t *testing.T) {
-	const slow = 2 * time.Second // each batch of replies: the banner comes at 2 s, EHLO's at 4 s, those of the transaction at 6 s
+	// each batch of replies: the banner comes at 2 s, EHLO's at 4 s, those of the transaction at 6 s
+	const slow = 2 * time.Second
 	for name, lose := range map[string]func(b *testNode, cancelBatch context.CancelFunc){
-		"the lease is lost":         func(b *testNode, cancelBatch context.CancelFunc) { cancelBatch(); b.prober.SetIsolated(true) },
+		"the lease is lost": func(b *testNode,
+			cancelBatch context.CancelFunc) {
+			cancelBatch()
+			b.prober.SetIsolated(true)
+		},
 		"the route goes to another": func(_ *testNode, cancelBatch context.CancelFunc) { cancelBatch() },
 	} {
-		for stage, after := range map[string]time.Duration{"banner": time.Second, "EHLO": 3 * time.Second, "RCPT": 5 * time.Second} {
+		for stage, after := range map[string]time.Duration{"banner": time.Second, "EHLO": 3 * time.Second,
+			"RCPT": 5 * time.Second} {
 			t.Run(name+", "+stage, func(t *testing.T) {
 				mx := &fakeServer{rcpt: acceptsOnly("ann"), replyDelay: slow}
 				var dead atomic.Bool
-				withTestNode(t, testTable, breakablePaths(&dead), map[string]*fakeServer{"mx.site.example": mx}, func(b *testNode) {
-					row := b.rows([]string{"mx.site.example"}, "ann@site.example")
-					cancelBatch, got := b.startBatch(row...)
-					time.Sleep(after)
-					dead.Store(true)
-					lose(b, cancelBatch)
-					require.Equal(t, wire.Returned, (<-got)[row[0].Number].Outcome)
-					require.Equal(t, 1, mx.snapshot().open)
-					time.Sleep(timing.CloseTimeout)
-					time.Sleep(slow) // the host is in the middle of a batch
-					require.Zero(t, mx.snapshot().open)
-					require.Zero(t, b.prober.env.Slots.InUse())
-					time.Sleep(time.Hour)
-					require.Len(t, mx.snapshot().dialTimes, 1, "nothing is asked of whose rows went home")
-					require.Zero(t, b.prober.rows.Load())
-				})
+				withTestNode(t, testTable, breakablePaths(&dead), map[string]*fakeServer{"mx.site.example": mx},
+					func(b *testNode) {
+						row := b.rows([]string{"mx.site.example"}, "ann@site.example")
+						cancelBatch, got := b.startBatch(row...)
+						time.Sleep(after)
+						dead.Store(true)
+						lose(b, cancelBatch)
+						require.Equal(t, wire.Returned, (<-got)[row[0].Number].Outcome)
+						require.Equal(t, 1, mx.snapshot().open)
+						time.Sleep(timing.CloseTimeout)
+						time.Sleep(slow) // the host is in the middle of a batch
+						require.Zero(t, mx.snapshot().open)
+						require.Zero(t, b.prober.env.Slots.InUse())
+						time.Sleep(time.Hour)
+						require.Len(t, mx.snapshot().dialTimes, 1, "nothing is asked of whose rows went home")
+						require.Zero(t, b.prober.rows.Load())
+					})
 			})
 		}
 	}
 }
 
-// TestResetConnectionSaysNothingAboutTheHost: a connection that we reset says nothing about the host; rows sent again are answered.
+// TestResetConnectionSaysNothingAboutTheHost: a connection that we reset says nothing about the host; rows sent again
+// are answered.
 func TestResetConnectionSaysNothingAboutTheHost(t *testing.T) {
 	mx := &fakeServer{rcpt: acceptsOnly("ann")}
 	var dead atomic.Bool
@@ -125,7 +135,8 @@ func TestResetConnectionSaysNothingAboutTheHost(t *testing.T) {
 	})
 }
 
-// TestRowsSentAgainFindTheirReply: rows that are cancelled with others and sent again get the reply that they waited for.
+// TestRowsSentAgainFindTheirReply: rows that are cancelled with others and sent again get the reply that they waited
+// for.
 func TestRowsSentAgainFindTheirReply(t *testing.T) {
 	mx := &fakeServer{replyDelay: 12 * time.Second, rcpt: acceptsOnly()}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.site.example": mx}, func(b *testNode) {
@@ -180,7 +191,8 @@ func TestMovedKeyIsLeftWithinHandOver(t *testing.T) {
 }
 
 // tenantsTable has one connection to a provider with tenants.
-var tenantsTable = strings.NewReplacer("name = \"Big\"", "name = \"Big\"\ntenants = true", "connections = 2", "connections = 1").Replace(testTable)
+var tenantsTable = strings.NewReplacer("name = \"Big\"", "name = \"Big\"\ntenants = true", "connections = 2",
+	"connections = 1").Replace(testTable)
 
 // connectionLog records the domains of the recipients of each connection to a host, and which of them are open.
 type connectionLog struct {
@@ -214,8 +226,8 @@ func (l *connectionLog) connectionsOf(domain string) (numbers []int) {
 	return numbers
 }
 
-// TestSharedConnectionEndsWithinHandOver: a connection that has asked for a tenant which moved is closed before another source may
-// ask, although other tenants have rows for it.
+// TestSharedConnectionEndsWithinHandOver: a connection that has asked for a tenant which moved is closed before another
+// source may ask, although other tenants have rows for it.
 func TestSharedConnectionEndsWithinHandOver(t *testing.T) {
 	var l connectionLog
 	mx := &fakeServer{connection: l.script, replyDelay: time.Second}
@@ -241,32 +253,34 @@ func TestSharedConnectionEndsWithinHandOver(t *testing.T) {
 	})
 }
 
-// TestMovedTenantIsLeftByAMixedTransaction: a transaction asks for a tenant that moved and for another, and its replies do not
-// come within the hand-over. The connection is reset, and only the other tenant is asked again.
+// TestMovedTenantIsLeftByAMixedTransaction: a transaction asks for a tenant that moved and for another, and its replies
+// do not come within the hand-over. The connection is reset, and only the other tenant is asked again.
 func TestMovedTenantIsLeftByAMixedTransaction(t *testing.T) {
 	var l connectionLog
 	mx := &fakeServer{connection: l.script, replyDelay: 4 * time.Second}
 	var dead atomic.Bool
-	withTestNode(t, tenantsTable, breakablePaths(&dead), map[string]*fakeServer{"mx.big.example": mx}, func(b *testNode) {
-		home := []string{"mx.big.example"}
-		_, first := b.startBatch(b.rows(home, "ann@first.example")...)
-		time.Sleep(9 * time.Second) // banner and EHLO have come: its recipient is sent
-		moved := b.rows(home, "ann@moved.example")
-		cancel, returned := b.startBatch(moved...)
-		stays := b.rows(home, "ann@stays.example")
-		_, got := b.startBatch(stays...)
-		<-first
-		time.Sleep(time.Second)
-		dead.Store(true)
-		cancel()
-		b.prober.KeysMoved()
-		require.Equal(t, wire.Returned, (<-returned)[moved[0].Number].Outcome)
-		time.Sleep(timing.CloseTimeout + time.Second)
-		dead.Store(false)
-		require.Len(t, mx.snapshot().dialTimes, 2, "the connection is reset, and the other tenant asked on a new one")
-		require.Equal(t, "VALID", verdictText((<-got)[stays[0].Number].Verdict))
-		time.Sleep(time.Hour)
-		require.Equal(t, []int{0}, l.connectionsOf("moved.example"))
-		require.Equal(t, []int{0, 1}, l.connectionsOf("stays.example"))
-	})
+	withTestNode(t, tenantsTable, breakablePaths(&dead), map[string]*fakeServer{"mx.big.example": mx},
+		func(b *testNode) {
+			home := []string{"mx.big.example"}
+			_, first := b.startBatch(b.rows(home, "ann@first.example")...)
+			time.Sleep(9 * time.Second) // banner and EHLO have come: its recipient is sent
+			moved := b.rows(home, "ann@moved.example")
+			cancel, returned := b.startBatch(moved...)
+			stays := b.rows(home, "ann@stays.example")
+			_, got := b.startBatch(stays...)
+			<-first
+			time.Sleep(time.Second)
+			dead.Store(true)
+			cancel()
+			b.prober.KeysMoved()
+			require.Equal(t, wire.Returned, (<-returned)[moved[0].Number].Outcome)
+			time.Sleep(timing.CloseTimeout + time.Second)
+			dead.Store(false)
+			require.Len(t, mx.snapshot().dialTimes, 2,
+				"the connection is reset, and the other tenant asked on a new one")
+			require.Equal(t, "VALID", verdictText((<-got)[stays[0].Number].Verdict))
+			time.Sleep(time.Hour)
+			require.Equal(t, []int{0}, l.connectionsOf("moved.example"))
+			require.Equal(t, []int{0, 1}, l.connectionsOf("stays.example"))
+		})
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // checkedAtOnce is the basis of the first acceptance of a host, whose decoy was refused in the same transaction.
-var checkedAtOnce = basis.Basis{Check: basis.CheckSameConnection, CheckAge: 1, Control: control.DecoyRefused, Distance: basis.Distance2, Delay: basis.Delay10s}
+var checkedAtOnce = basis.Basis{Check: basis.CheckSameConnection, CheckAge: 1, Control: control.DecoyRefused,
+	Distance: basis.Distance2, Delay: basis.Delay10s}
 
 // verifyOne is the verdict on one row of a batch.
 func (b *testNode) verifyOne(mx []string, addr string) engine.Verdict {
@@ -31,7 +32,8 @@ func TestScoreDependsOnPlaceAndAgeOfTheCheck(t *testing.T) {
 		v = b.verifyOne(mxA, "bob@a.example")
 		require.Equal(t, basis.CheckSameHost, v.Basis.Check, "the decoy was not asked again")
 		require.EqualValues(t, 121, v.Basis.CheckAge)
-		require.EqualValues(t, 98-1-1-3-1-1, v.Score, "an old fact, and nothing is known of what the host refused since")
+		require.EqualValues(t, 98-1-1-3-1-1, v.Score,
+			"an old fact, and nothing is known of what the host refused since")
 
 		v = b.verifyOne(mxA, "ann@a.example")
 		require.EqualValues(t, 1, v.Basis.Before, "what was kept is too old, and the same")
@@ -70,16 +72,17 @@ func TestScoreUsesChecksAtAGreylistingHost(t *testing.T) {
 		return acceptsOnly("ann")(local)
 	}}
 	silent := &fakeServer{rcpt: func(string) string { return "451 4.7.1 Greylisted, come back later" }}
-	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": open, "mx.b.example": silent}, func(b *testNode) {
-		rows := b.rows(mxA, "ann@a.example", "bob@a.example")
-		v := b.verify(time.Minute, rows...)[rows[1].Number].Verdict
-		require.Equal(t, "UNKNOWN greylisted", verdictText(v))
-		require.Equal(t, basis.LearnedNeighbour, v.Basis.Learned)
-		require.EqualValues(t, 53, v.Score)
-		v = b.verifyOne([]string{"mx.b.example"}, "bob@b.example")
-		require.Equal(t, "UNKNOWN greylisted", verdictText(v))
-		require.EqualValues(t, 50, v.Score)
-	})
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": open, "mx.b.example": silent},
+		func(b *testNode) {
+			rows := b.rows(mxA, "ann@a.example", "bob@a.example")
+			v := b.verify(time.Minute, rows...)[rows[1].Number].Verdict
+			require.Equal(t, "UNKNOWN greylisted", verdictText(v))
+			require.Equal(t, basis.LearnedNeighbour, v.Basis.Learned)
+			require.EqualValues(t, 53, v.Score)
+			v = b.verifyOne([]string{"mx.b.example"}, "bob@b.example")
+			require.Equal(t, "UNKNOWN greylisted", verdictText(v))
+			require.EqualValues(t, 50, v.Score)
+		})
 }
 
 func TestScoreUsesTheCheckAtAnotherHost(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 
 const calloutFailed = "451 4.1.8 Sender callout could not be completed, try later"
 
-// TestDeferredSenderIsRetried: a temporary refusal of the sender follows the retry schedule, and its route is asked on meanwhile.
+// TestDeferredSenderIsRetried: a temporary refusal of the sender follows the retry schedule, and its route is asked on
+// meanwhile.
 func TestDeferredSenderIsRetried(t *testing.T) {
 	var born time.Time
 	h := &fakeServer{rcpt: func(local string) string {
@@ -34,7 +35,8 @@ func TestDeferredSenderIsRetried(t *testing.T) {
 	})
 }
 
-// TestRefusedSenderQuarantinesAfterLastAttempt: where the last attempt is refused too, the source asks nothing more of that receiver for a while.
+// TestRefusedSenderQuarantinesAfterLastAttempt: where the last attempt is refused too, the source asks nothing more of
+// that receiver for a while.
 func TestRefusedSenderQuarantinesAfterLastAttempt(t *testing.T) {
 	h := &fakeServer{rcpt: func(string) string { return calloutFailed }}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
@@ -48,8 +50,8 @@ func TestRefusedSenderQuarantinesAfterLastAttempt(t *testing.T) {
 	})
 }
 
-// TestOneRefusedSenderDoesNotStopTheRoute: whatever a host says to one recipient of four, the mailbox is not condemned by words about us, for
-// now or elsewhere, and its neighbours are VALID.
+// TestOneRefusedSenderDoesNotStopTheRoute: whatever a host says to one recipient of four, the mailbox is not condemned
+// by words about us, for now or elsewhere, and its neighbours are VALID.
 func TestOneRefusedSenderDoesNotStopTheRoute(t *testing.T) {
 	for _, refusal := range []string{
 		"550 Your message was rejected by this user and was not delivered",
@@ -101,9 +103,11 @@ func TestOneRefusedSenderDoesNotStopTheRoute(t *testing.T) {
 	}
 }
 
-// TestSecondConnectionRefusedKeepsTheFirst: a second connection that gets "too many" at once takes nothing from the first.
+// TestSecondConnectionRefusedKeepsTheFirst: a second connection that gets "too many" at once takes nothing from the
+// first.
 func TestSecondConnectionRefusedKeepsTheFirst(t *testing.T) {
-	h := &fakeServer{rcpt: acceptsAnn, replyDelay: 200 * time.Millisecond, maxConns: 1, tooManyReply: "421 Too many concurrent SMTP connections; please try again later."}
+	h := &fakeServer{rcpt: acceptsAnn, replyDelay: 200 * time.Millisecond, maxConns: 1,
+		tooManyReply: "421 Too many concurrent SMTP connections; please try again later."}
 	table := strings.Replace(testTable, "recipients_per_transaction = 0", "recipients_per_transaction = 2", 1)
 	withTestNode(t, table, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
 		began := time.Now()

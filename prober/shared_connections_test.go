@@ -43,7 +43,8 @@ func newProviderHosts(suffix string, customers int, at ...*fakeServer) providerH
 func (w providerHosts) rows(b *testNode, suffix string, from, to, each int) (rows []wire.Row) {
 	for i := from; i < to; i++ {
 		for k := range each {
-			rows = append(rows, b.rows([]string{fmt.Sprintf("mx%d%s", i, suffix)}, fmt.Sprintf("%s%d@d%d.example", [...]string{"ann", "nobody"}[k%2], k, i))...)
+			rows = append(rows, b.rows([]string{fmt.Sprintf("mx%d%s", i, suffix)},
+				fmt.Sprintf("%s%d@d%d.example", [...]string{"ann", "nobody"}[k%2], k, i))...)
 		}
 	}
 	return rows
@@ -79,8 +80,9 @@ func requireOwnReplies(t *testing.T, rows []wire.Row, got map[uint32]wire.Result
 	}
 }
 
-// TestOneConnectionPerAddress: customers of a provider whose hosts are found at one address are asked on one connection, up to
-// what it may carry. Each address has one, and hosts of unknown providers are not taken for one another.
+// TestOneConnectionPerAddress: customers of a provider whose hosts are found at one address are asked on one
+// connection, up to what it may carry. Each address has one, and hosts of unknown providers are not taken for one
+// another.
 func TestOneConnectionPerAddress(t *testing.T) {
 	for name, tt := range map[string]struct {
 		suffix          string
@@ -88,10 +90,11 @@ func TestOneConnectionPerAddress(t *testing.T) {
 		limit           string
 		dialed          int
 	}{
-		"one address":           {".big.example", 1, 2, "", 1},
-		"one row each":          {".big.example", 1, 1, "", 1},
-		"three addresses":       {".big.example", 3, 2, "", 3},
-		"used up":               {".big.example", 1, 1, "recipients_per_connection = 20", 3}, // 30 rows and their decoys
+		"one address":     {".big.example", 1, 2, "", 1},
+		"one row each":    {".big.example", 1, 1, "", 1},
+		"three addresses": {".big.example", 3, 2, "", 3},
+		// 30 rows and their decoys
+		"used up":               {".big.example", 1, 1, "recipients_per_connection = 20", 3},
 		"of nobody's providers": {".small.example", 1, 1, "", 30},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +103,8 @@ func TestOneConnectionPerAddress(t *testing.T) {
 				at = append(at, &fakeServer{rcpt: acceptsAnn})
 			}
 			w := newProviderHosts(tt.suffix, 30, at...)
-			table := strings.NewReplacer("connections = 2", "connections = 10", "recipients_per_connection = 0", tt.limit).Replace(testTable)
+			table := strings.NewReplacer("connections = 2", "connections = 10", "recipients_per_connection = 0",
+				tt.limit).Replace(testTable)
 			if tt.limit == "" {
 				table = strings.Replace(testTable, "connections = 2", "connections = 10", 1)
 			}
@@ -120,10 +124,11 @@ func TestOneConnectionPerAddress(t *testing.T) {
 	}
 }
 
-// TestManyCustomersShareConnections: a list of a thousand customers at three addresses gets along with the connections of its provider's budget,
-// and those carry what they may.
+// TestManyCustomersShareConnections: a list of a thousand customers at three addresses gets along with the connections
+// of its provider's budget, and those carry what they may.
 func TestManyCustomersShareConnections(t *testing.T) {
-	w := newProviderHosts(".big.example", 1000, &fakeServer{rcpt: acceptsAnn}, &fakeServer{rcpt: acceptsAnn}, &fakeServer{rcpt: acceptsAnn})
+	w := newProviderHosts(".big.example", 1000, &fakeServer{rcpt: acceptsAnn}, &fakeServer{rcpt: acceptsAnn},
+		&fakeServer{rcpt: acceptsAnn})
 	withTestNode(t, testTable, nil, w.hosts, func(b *testNode) {
 		rows := w.rows(b, ".big.example", 0, 1000, 1)
 		requireOwnReplies(t, rows, b.verify(10*time.Minute, rows...))
@@ -131,44 +136,49 @@ func TestManyCustomersShareConnections(t *testing.T) {
 	})
 }
 
-// TestConnectionWaitsForLookups: a connection that has asked all that is found so far is not closed while hosts are being looked up, though
-// customers at another address have none. A connection that waits for look-ups in vain ends with its linger.
+// TestConnectionWaitsForLookups: a connection that has asked all that is found so far is not closed while hosts are
+// being looked up, though customers at another address have none. A connection that waits for look-ups in vain ends
+// with its linger.
 func TestConnectionWaitsForLookups(t *testing.T) {
 	for _, each := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond} {
 		t.Run(each.String(), func(t *testing.T) {
-			w := newProviderHosts(".big.example", 1000, &fakeServer{rcpt: acceptsAnn}, &fakeServer{rcpt: acceptsAnn}, &fakeServer{rcpt: acceptsAnn})
+			w := newProviderHosts(".big.example", 1000, &fakeServer{rcpt: acceptsAnn}, &fakeServer{rcpt: acceptsAnn},
+				&fakeServer{rcpt: acceptsAnn})
 			withTestNode(t, testTable, nil, w.hosts, func(b *testNode) {
 				b.dnsDelay.Store(int64(each))
 				rows, began := w.rows(b, ".big.example", 0, 1000, 1), time.Now()
 				requireOwnReplies(t, rows, b.verify(10*time.Minute, rows...))
 				require.Less(t, w.dialCount(), 60)
-				require.Less(t, time.Since(began), 16*each+time.Second, "1,000 look-ups, 64 at one time, and one linger")
+				require.Less(t, time.Since(began), 16*each+time.Second,
+					"1,000 look-ups, 64 at one time, and one linger")
 			})
 		})
 	}
 	t.Run("nothing comes of them", func(t *testing.T) {
 		w := newProviderHosts(".big.example", 3, &fakeServer{rcpt: acceptsAnn}, &fakeServer{rcpt: acceptsAnn})
-		withTestNode(t, strings.Replace(testTable, "connections = 2", "connections = 1", 1), nil, w.hosts, func(b *testNode) {
-			ask := func(i, each int) {
-				rows := w.rows(b, ".big.example", i, i+1, each)
-				requireOwnReplies(t, rows, b.verify(10*time.Minute, rows...))
-			}
-			ask(0, 2)
-			ask(1, 2)
-			b.dnsSilent.Store(true)
-			var lost sync.WaitGroup
-			lost.Go(func() { b.verify(5*time.Second, w.rows(b, ".big.example", 2, 3, 1)...) })
-			time.Sleep(time.Second)
-			ask(0, 4) // its connection waits for the look-up
-			began := time.Now()
-			ask(1, 4)
-			require.Less(t, time.Since(began), time.Second)
-			lost.Wait()
-		})
+		withTestNode(t, strings.Replace(testTable, "connections = 2", "connections = 1", 1), nil, w.hosts,
+			func(b *testNode) {
+				ask := func(i, each int) {
+					rows := w.rows(b, ".big.example", i, i+1, each)
+					requireOwnReplies(t, rows, b.verify(10*time.Minute, rows...))
+				}
+				ask(0, 2)
+				ask(1, 2)
+				b.dnsSilent.Store(true)
+				var lost sync.WaitGroup
+				lost.Go(func() { b.verify(5*time.Second, w.rows(b, ".big.example", 2, 3, 1)...) })
+				time.Sleep(time.Second)
+				ask(0, 4) // its connection waits for the look-up
+				began := time.Now()
+				ask(1, 4)
+				require.Less(t, time.Since(began), time.Second)
+				lost.Wait()
+			})
 	})
 }
 
-// TestConnectionBudgetIsShared: however many customers come at one time, the budget of their provider is theirs together.
+// TestConnectionBudgetIsShared: however many customers come at one time, the budget of their provider is theirs
+// together.
 func TestConnectionBudgetIsShared(t *testing.T) {
 	var open, peak atomic.Int64
 	slow := func() *fakeServer { return &fakeServer{rcpt: acceptsAnn, replyDelay: 100 * time.Millisecond} }
@@ -202,10 +212,12 @@ func (c *countingConn) Close() error {
 	return c.Conn.Close()
 }
 
-// TestSmallCustomerIsNotStarved: a customer with a long list does not keep the connection from the others at its address.
+// TestSmallCustomerIsNotStarved: a customer with a long list does not keep the connection from the others at its
+// address.
 func TestSmallCustomerIsNotStarved(t *testing.T) {
 	w := newProviderHosts(".big.example", 2, &fakeServer{rcpt: acceptsAnn, replyDelay: time.Second})
-	table := strings.NewReplacer("connections = 2", "connections = 1", "recipients_per_transaction = 0", "recipients_per_transaction = 10").Replace(testTable)
+	table := strings.NewReplacer("connections = 2", "connections = 1", "recipients_per_transaction = 0",
+		"recipients_per_transaction = 10").Replace(testTable)
 	withTestNode(t, table, nil, w.hosts, func(b *testNode) {
 		large, small := w.rows(b, ".big.example", 0, 1, 2000), w.rows(b, ".big.example", 1, 2, 4)
 		var both sync.WaitGroup
@@ -226,12 +238,14 @@ func TestSmallCustomerIsNotStarved(t *testing.T) {
 	})
 }
 
-// TestLargeCustomerOnASharedConnection: a long list is given as many connections where one was idle at its address as where none was.
+// TestLargeCustomerOnASharedConnection: a long list is given as many connections where one was idle at its address as
+// where none was.
 func TestLargeCustomerOnASharedConnection(t *testing.T) {
 	var took [2]time.Duration
 	for warm := range took {
 		w := newProviderHosts(".big.example", 2, &fakeServer{rcpt: acceptsAnn, replyDelay: time.Second})
-		table := strings.NewReplacer("connections = 2", "connections = 10", "recipients_per_transaction = 0", "recipients_per_transaction = 10").Replace(testTable)
+		table := strings.NewReplacer("connections = 2", "connections = 10", "recipients_per_transaction = 0",
+			"recipients_per_transaction = 10").Replace(testTable)
 		withTestNode(t, table, nil, w.hosts, func(b *testNode) {
 			if warm == 1 {
 				b.verify(10*time.Minute, w.rows(b, ".big.example", 0, 1, 1)...)
@@ -245,11 +259,14 @@ func TestLargeCustomerOnASharedConnection(t *testing.T) {
 	require.LessOrEqual(t, took[1], took[0])
 }
 
-// TestMovedHostIsAskedAtItsNewAddress: a host is asked where DNS has it now, whatever connection there is to where it was, also while its list goes on.
+// TestMovedHostIsAskedAtItsNewAddress: a host is asked where DNS has it now, whatever connection there is to where it
+// was, also while its list goes on.
 func TestMovedHostIsAskedAtItsNewAddress(t *testing.T) {
-	old, other := &fakeServer{rcpt: acceptsAnn, replyDelay: time.Second, noPipelining: true}, &fakeServer{rcpt: acceptsAnn}
+	old, other := &fakeServer{rcpt: acceptsAnn, replyDelay: time.Second, noPipelining: true},
+		&fakeServer{rcpt: acceptsAnn}
 	w := newProviderHosts(".big.example", 2, old, other)
-	table := strings.NewReplacer("connections = 2", "connections = 1", "recipients_per_transaction = 0", "recipients_per_transaction = 1").Replace(testTable)
+	table := strings.NewReplacer("connections = 2", "connections = 1", "recipients_per_transaction = 0",
+		"recipients_per_transaction = 1").Replace(testTable)
 	withTestNode(t, table, nil, w.hosts, func(b *testNode) {
 		var moved atomic.Bool
 		b.resolve = func(name string) []netip.Addr {
@@ -264,7 +281,8 @@ func TestMovedHostIsAskedAtItsNewAddress(t *testing.T) {
 			both.Go(func() {
 				var rows []wire.Row
 				for k := range 300 {
-					rows = append(rows, b.rows([]string{fmt.Sprintf("mx%d.big.example", i)}, fmt.Sprintf("ann%d@d%d.example", k, i))...)
+					rows = append(rows, b.rows([]string{fmt.Sprintf("mx%d.big.example", i)},
+						fmt.Sprintf("ann%d@d%d.example", k, i))...)
 				}
 				requireOwnReplies(t, rows, b.verify(time.Hour, rows...))
 			})
@@ -291,41 +309,42 @@ func TestMovedHostIsAskedAtItsNewAddress(t *testing.T) {
 	})
 }
 
-// TestSilentAddressDrawsNoConnections: one of a provider's two addresses says nothing. A connection to it draws no other host
-// there, and an address that answers draws the hosts that may go to either.
+// TestSilentAddressDrawsNoConnections: one of a provider's two addresses says nothing. A connection to it draws no
+// other host there, and an address that answers draws the hosts that may go to either.
 func TestSilentAddressDrawsNoConnections(t *testing.T) {
 	live, silent := &fakeServer{rcpt: acceptsAnn, replyDelay: 100 * time.Millisecond}, &fakeServer{neverReplies: true}
 	w := newProviderHosts(".big.example", 200, live, silent)
-	withTestNode(t, strings.Replace(testTable, "connections = 2", "connections = 10", 1), nil, w.hosts, func(b *testNode) {
-		b.resolve = func(name string) []netip.Addr {
-			if n := strings.IndexByte(name, '.'); name[n-1]%2 == 0 {
-				return []netip.Addr{live.addr, silent.addr}
+	withTestNode(t, strings.Replace(testTable, "connections = 2", "connections = 10", 1), nil, w.hosts,
+		func(b *testNode) {
+			b.resolve = func(name string) []netip.Addr {
+				if n := strings.IndexByte(name, '.'); name[n-1]%2 == 0 {
+					return []netip.Addr{live.addr, silent.addr}
+				}
+				return []netip.Addr{silent.addr, live.addr}
 			}
-			return []netip.Addr{silent.addr, live.addr}
-		}
-		var settled atomic.Int64
-		verify := func(parity int) {
-			var rows []wire.Row
-			for i := parity; i < 200; i += 2 {
-				rows = append(rows, w.rows(b, ".big.example", i, i+1, 1)...)
-			}
-			for _, r := range b.verify(9*time.Minute, rows...) {
-				if r.Outcome == wire.Settled && r.Verdict.Status == engine.Valid {
-					settled.Add(1)
+			var settled atomic.Int64
+			verify := func(parity int) {
+				var rows []wire.Row
+				for i := parity; i < 200; i += 2 {
+					rows = append(rows, w.rows(b, ".big.example", i, i+1, 1)...)
+				}
+				for _, r := range b.verify(9*time.Minute, rows...) {
+					if r.Outcome == wire.Settled && r.Verdict.Status == engine.Valid {
+						settled.Add(1)
+					}
 				}
 			}
-		}
-		var all sync.WaitGroup
-		all.Go(func() { verify(1) })
-		time.Sleep(time.Second) // connections to the silent one are under way
-		all.Go(func() { verify(0) })
-		all.Wait()
-		require.GreaterOrEqual(t, settled.Load(), int64(100), "half of the hosts name the one that answers first")
-	})
+			var all sync.WaitGroup
+			all.Go(func() { verify(1) })
+			time.Sleep(time.Second) // connections to the silent one are under way
+			all.Go(func() { verify(0) })
+			all.Wait()
+			require.GreaterOrEqual(t, settled.Load(), int64(100), "half of the hosts name the one that answers first")
+		})
 }
 
-// TestAddressWithOneConnectionAllowed: a host that closes every connection but one has not failed while that one is in use, for
-// whichever host.
+// TestAddressWithOneConnectionAllowed: a host that closes every connection but one has not failed while that one is in
+// use, for whichever host.
 func TestAddressWithOneConnectionAllowed(t *testing.T) {
 	h := &fakeServer{rcpt: acceptsAnn, replyDelay: 200 * time.Millisecond, maxConns: 1}
 	w := newProviderHosts(".big.example", 2, h)
@@ -344,7 +363,8 @@ func TestAddressWithOneConnectionAllowed(t *testing.T) {
 	})
 }
 
-// silentAfterMute is an rcpt script of a host that knows ann, and says no more on a connection on which it was asked about mute.
+// silentAfterMute is an rcpt script of a host that knows ann, and says no more on a connection on which it was asked
+// about mute.
 func silentAfterMute(local string) string {
 	if local == "mute" {
 		return "-"
@@ -352,8 +372,8 @@ func silentAfterMute(local string) string {
 	return acceptsAnn(local)
 }
 
-// TestStalledConnectionHoldsNoOtherHost: a connection on which nothing comes for long does not keep the others of its address waiting, also
-// where more rows of theirs keep coming.
+// TestStalledConnectionHoldsNoOtherHost: a connection on which nothing comes for long does not keep the others of its
+// address waiting, also where more rows of theirs keep coming.
 func TestStalledConnectionHoldsNoOtherHost(t *testing.T) {
 	w := newProviderHosts(".big.example", 3, &fakeServer{rcpt: silentAfterMute})
 	withTestNode(t, testTable, nil, w.hosts, func(b *testNode) {
@@ -373,8 +393,8 @@ func TestStalledConnectionHoldsNoOtherHost(t *testing.T) {
 	})
 }
 
-// TestSinglesGetAConnection: a single gets a connection of its own, or one that ends for it, whatever calls at the addresses of
-// its provider.
+// TestSinglesGetAConnection: a single gets a connection of its own, or one that ends for it, whatever calls at the
+// addresses of its provider.
 func TestSinglesGetAConnection(t *testing.T) {
 	slow := func(d time.Duration, rcpt func(string) string) *fakeServer {
 		return &fakeServer{rcpt: rcpt, replyDelay: d}
@@ -385,9 +405,14 @@ func TestSinglesGetAConnection(t *testing.T) {
 		ask         string          // of the first of the singles
 		within      []time.Duration // of each single
 	}{
-		"one at an address where nobody is":               {2, []*fakeServer{slow(time.Second, acceptsAnn), slow(time.Second, acceptsAnn)}, "mx.other.big.example", []time.Duration{6 * time.Second}},
-		"two, of the connections that jobs leave to them": {5, []*fakeServer{slow(5*time.Second, acceptsAnn)}, "mx0.big.example", []time.Duration{time.Minute, 2 * time.Second}},
-		"one where somebody is held up":                   {2, []*fakeServer{slow(0, silentAfterMute), slow(time.Second, acceptsAnn)}, "mx2.big.example", []time.Duration{6 * time.Second}},
+		"one at an address where nobody is": {2,
+			[]*fakeServer{slow(time.Second, acceptsAnn), slow(time.Second, acceptsAnn)}, "mx.other.big.example",
+			[]time.Duration{6 * time.Second}},
+		"two, of the connections that jobs leave to them": {5, []*fakeServer{slow(5*time.Second, acceptsAnn)},
+			"mx0.big.example", []time.Duration{time.Minute, 2 * time.Second}},
+		"one where somebody is held up": {2,
+			[]*fakeServer{slow(0, silentAfterMute), slow(time.Second, acceptsAnn)}, "mx2.big.example",
+			[]time.Duration{6 * time.Second}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newProviderHosts(".big.example", 600, tt.at...)
@@ -403,7 +428,8 @@ func TestSinglesGetAConnection(t *testing.T) {
 				time.Sleep(4 * time.Second)
 				for i, mx := range []string{tt.ask, "mx.other.big.example"}[:len(tt.within)] {
 					began := time.Now()
-					require.Equal(t, "VALID", verdictText(b.single(time.Minute, []string{mx}, fmt.Sprintf("annie@single%d.example", i))))
+					require.Equal(t, "VALID", verdictText(b.single(time.Minute, []string{mx},
+						fmt.Sprintf("annie@single%d.example", i))))
 					require.Less(t, time.Since(began), tt.within[i])
 				}
 				all.Wait()
@@ -415,18 +441,20 @@ func TestSinglesGetAConnection(t *testing.T) {
 // TestSingleIsLookedUpBeforeAList: the host of a single is looked up before those of a list.
 func TestSingleIsLookedUpBeforeAList(t *testing.T) {
 	w := newProviderHosts(".big.example", 10_001, &fakeServer{rcpt: acceptsAnn})
-	withTestNode(t, strings.Replace(testTable, "connections = 2", "connections = 10", 1), nil, w.hosts, func(b *testNode) {
-		b.dnsDelay.Store(int64(time.Second / 2))
-		var all sync.WaitGroup
-		for from := 0; from < 10_000; from += 2500 {
-			all.Go(func() { b.verify(time.Hour, w.rows(b, ".big.example", from, from+2500, 1)...) })
-		}
-		time.Sleep(3 * time.Second)
-		began := time.Now()
-		require.Equal(t, "VALID", verdictText(b.single(time.Minute, []string{"mx10000.big.example"}, "annie@single.example")))
-		require.Less(t, time.Since(began), 2*time.Second)
-		all.Wait()
-	})
+	withTestNode(t, strings.Replace(testTable, "connections = 2", "connections = 10", 1), nil, w.hosts,
+		func(b *testNode) {
+			b.dnsDelay.Store(int64(time.Second / 2))
+			var all sync.WaitGroup
+			for from := 0; from < 10_000; from += 2500 {
+				all.Go(func() { b.verify(time.Hour, w.rows(b, ".big.example", from, from+2500, 1)...) })
+			}
+			time.Sleep(3 * time.Second)
+			began := time.Now()
+			require.Equal(t, "VALID", verdictText(b.single(time.Minute, []string{"mx10000.big.example"},
+				"annie@single.example")))
+			require.Less(t, time.Since(began), 2*time.Second)
+			all.Wait()
+		})
 }
 
 // TestStopDoesNotWaitForLookups: a node that stops does not wait for name servers that say nothing.
@@ -462,14 +490,16 @@ func TestWaitingHostsSurviveALostConnection(t *testing.T) {
 	}
 }
 
-// TestSilentHostAtASharedAddress: a customer's host that answers no recipient is found out in minutes, though others of its address are answered.
+// TestSilentHostAtASharedAddress: a customer's host that answers no recipient is found out in minutes, though others of
+// its address are answered.
 func TestSilentHostAtASharedAddress(t *testing.T) {
-	w := newProviderHosts(".big.example", 2, &fakeServer{replyDelay: time.Second, noPipelining: true, rcpt: func(local string) string {
-		if strings.HasPrefix(local, "mute") {
-			return "-"
-		}
-		return acceptsAnn(local)
-	}})
+	w := newProviderHosts(".big.example", 2, &fakeServer{replyDelay: time.Second, noPipelining: true,
+		rcpt: func(local string) string {
+			if strings.HasPrefix(local, "mute") {
+				return "-"
+			}
+			return acceptsAnn(local)
+		}})
 	withTestNode(t, testTable, nil, w.hosts, func(b *testNode) {
 		var both sync.WaitGroup
 		both.Go(func() {
@@ -491,8 +521,8 @@ func TestSilentHostAtASharedAddress(t *testing.T) {
 	})
 }
 
-// TestUnresolvableHostFailsAlone: a host whose name no longer resolves fails at once, though another is answered at its old
-// address, and no other host of its provider waits for it.
+// TestUnresolvableHostFailsAlone: a host whose name no longer resolves fails at once, though another is answered at its
+// old address, and no other host of its provider waits for it.
 func TestUnresolvableHostFailsAlone(t *testing.T) {
 	w := newProviderHosts(".big.example", 3, &fakeServer{rcpt: acceptsAnn, replyDelay: time.Second, noPipelining: true})
 	withTestNode(t, testTable, nil, w.hosts, func(b *testNode) {
@@ -503,7 +533,8 @@ func TestUnresolvableHostFailsAlone(t *testing.T) {
 			requireOwnReplies(t, rows, b.verify(time.Hour, rows...))
 		})
 		ask := func(i int) map[uint32]wire.Result {
-			return b.verify(10*time.Minute, b.rows([]string{fmt.Sprintf("mx%d.big.example", i)}, fmt.Sprintf("ann%d@d%d.example", b.lastRow.Load(), i))...)
+			return b.verify(10*time.Minute, b.rows([]string{fmt.Sprintf("mx%d.big.example", i)},
+				fmt.Sprintf("ann%d@d%d.example", b.lastRow.Load(), i))...)
 		}
 		ask(0)
 		b.dnsFails.Store(true)

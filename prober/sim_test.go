@@ -24,9 +24,9 @@ import (
 	"probity/prober/wire"
 )
 
-// TestSimulatedInternet verifies a list of the simulated internet with the shipped budgets, for as many hours of virtual time
-// as they take, as a coordinator would: rows that come back Returned or Deferred are sent again when they are due. The referee
-// must find no excess, and no verdict may be one that an honest verifier would not give.
+// TestSimulatedInternet verifies a list of the simulated internet with the shipped budgets, for as many hours of
+// virtual time as they take, as a coordinator would: rows that come back Returned or Deferred are sent again when they
+// are due. The referee must find no excess, and no verdict may be one that an honest verifier would not give.
 func TestSimulatedInternet(t *testing.T) {
 	rows := 2000
 	if testing.Short() {
@@ -35,7 +35,8 @@ func TestSimulatedInternet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		b := newTestNode(t, "", nil)
-		server, err := sim.Start(ctx, world.Config{Seed: 7, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, b.net)
+		server, err := sim.Start(ctx, world.Config{Seed: 7, Speedup: 1, SMTPPort: 25,
+			DNS: netip.MustParseAddrPort("127.0.0.1:53")}, b.net)
 		require.NoError(t, err)
 		resolver := b.startProber(ctx, t, server.DNS)
 		defer func() {
@@ -47,7 +48,8 @@ func TestSimulatedInternet(t *testing.T) {
 		got := b.verifyAll(ctx, listRows(t, server.World, resolver, rows))
 		checkTruth(t, server.World, got)
 		report := server.Referee.Report()
-		t.Logf("%d connections, %d recipients, %d refused, %s of virtual time", report.Connections, report.Recipients, report.Refused, time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)))
+		t.Logf("%d connections, %d recipients, %d refused, %s of virtual time", report.Connections, report.Recipients,
+			report.Refused, time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)))
 		for _, e := range report.By {
 			t.Errorf("excess: %+v", e)
 		}
@@ -61,7 +63,8 @@ func (b *testNode) startProber(ctx context.Context, t *testing.T, server netip.A
 			return b.net.ListenPacket(netip.MustParseAddrPort("127.0.0.1:0"))
 		}}, b.table)
 	require.NoError(t, err)
-	b.prober, err = New(Config{Node: "n1", Table: b.table, Resolver: resolver, Cache: b.cache, MailFrom: "probe@us.example", AllowPrivate: true,
+	b.prober, err = New(Config{Node: "n1", Table: b.table, Resolver: resolver, Cache: b.cache,
+		MailFrom: "probe@us.example", AllowPrivate: true,
 		Sources: []source.Identity{{EHLO: "mail.us.example"}, {Local: netip.IPv6Loopback(), EHLO: "mail6.us.example"}},
 		Dial: func(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
 			return b.net.DialFrom(local)(ctx, network, address)
@@ -178,7 +181,8 @@ func checkTruth(t *testing.T, w *world.World, rows []*listRow) {
 			s := strings.TrimSpace(o.Status + " " + o.Reason)
 			want = append(want, s)
 			ok = ok || s == verdictText(l.verdict)
-			// A decoy that is greylisted when its target no longer is leaves an acceptance unconfirmed: honest, if not the most.
+			// A decoy that is greylisted when its target no longer is leaves an acceptance unconfirmed: honest, if not
+			// the most.
 			ok = ok || s == "UNKNOWN greylisted" && verdictText(l.verdict) == "RISKY accepted_unconfirmed"
 			listOnly = listOnly || slices.Contains([]string{"disposable", "role_account", "possible_typo"}, o.Reason)
 		}

@@ -63,18 +63,21 @@ func (p *Prober) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer,
 	return answer, nil
 }
 
-// startProbe begins the probe of one address, or joins the one in flight. It returns an outcome if no host need be asked. A
-// waiter without a caller wants no answer.
+// startProbe begins the probe of one address, or joins the one in flight. It returns an outcome if no host need be
+// asked. A waiter without a caller wants no answer.
 func (p *Prober) startProbe(key cache.Key, a *wire.SingleRequest, w waiter, attempts int, now time.Time) *outcome {
-	pr := &probeInFlight{Probe: hostqueue.Probe{Key: key, Priority: budget.Single, Facts: hostqueue.FactsOf(p.cfg.Cache, a.Address.Domain(), a.Route.Hosts, now)}}
+	pr := &probeInFlight{Probe: hostqueue.Probe{Key: key, Priority: budget.Single,
+		Facts: hostqueue.FactsOf(p.cfg.Cache, a.Address.Domain(), a.Route.Hosts, now)}}
 	switch {
 	case a.Low:
 		pr.Priority = budget.LongJob
 	case a.Batch:
 		pr.Priority = budget.ShortJob
 	}
-	forbidden := p.cfg.SuppressedAddress(a.Address) || p.mustNotAsk(&source.Target{Route: *a.Route, Domain: a.Address.Domain(), Hosts: a.Route.Hosts})
-	pr.Policy = engine.Policy{NoSMTP: a.NoSMTP || forbidden, Details: true, Schedule: p.env.Table.Load().Schedule, CallerWaits: true}
+	forbidden := p.cfg.SuppressedAddress(a.Address) ||
+		p.mustNotAsk(&source.Target{Route: *a.Route, Domain: a.Address.Domain(), Hosts: a.Route.Hosts})
+	pr.Policy = engine.Policy{NoSMTP: a.NoSMTP || forbidden, Details: true, Schedule: p.env.Table.Load().Schedule,
+		CallerWaits: true}
 	pr.Ev = engine.Evidence{Address: a.Address, Flags: a.Flags, Route: a.Route, Attempts: attempts}
 	if kept, ok := p.cfg.Cache.Get(key, now); ok {
 		pr.Ev.Earlier = engine.EarlierOf(&kept, now)

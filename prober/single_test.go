@@ -136,15 +136,19 @@ func TestCancelledBatchReturns(t *testing.T) {
 
 func TestPublicTargetsNeedASenderIdentity(t *testing.T) {
 	h := &fakeServer{down: true, addr: netip.MustParseAddr("9.9.9.9")}
-	withTestNode(t, testTable, func(c *Config) { c.MailFrom = "" }, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
-		rows := b.rows(mxA, "ann@a.example")
-		require.Equal(t, "UNKNOWN smtp_not_checked", verdictText(b.verify(time.Minute, rows...)[rows[0].Number].Verdict))
-	})
+	withTestNode(t, testTable, func(c *Config) { c.MailFrom = "" }, map[string]*fakeServer{"mx.a.example": h},
+		func(b *testNode) {
+			rows := b.rows(mxA, "ann@a.example")
+			require.Equal(t, "UNKNOWN smtp_not_checked",
+				verdictText(b.verify(time.Minute, rows...)[rows[0].Number].Verdict))
+		})
 }
 
 func TestUnroutableHosts(t *testing.T) {
-	withTestNode(t, testTable, func(c *Config) { c.AllowPrivate = false }, map[string]*fakeServer{"mx.a.example": {}}, func(b *testNode) {
-		rows := b.rows(mxA, "ann@a.example")
-		require.Equal(t, "INVALID unroutable_mx", verdictText(b.verify(time.Minute, rows...)[rows[0].Number].Verdict))
-	})
+	withTestNode(t, testTable, func(c *Config) { c.AllowPrivate = false }, map[string]*fakeServer{"mx.a.example": {}},
+		func(b *testNode) {
+			rows := b.rows(mxA, "ann@a.example")
+			require.Equal(t, "INVALID unroutable_mx",
+				verdictText(b.verify(time.Minute, rows...)[rows[0].Number].Verdict))
+		})
 }

@@ -25,8 +25,8 @@ const (
 	maxWindow = 8 * wire.MaxRows
 )
 
-// Window is how many rows of a class this node should have: about what its budgets allow in a minute. A class is a provider, a route,
-// or many routes with few rows each, and after a # the job.
+// Window is how many rows of a class this node should have: about what its budgets allow in a minute. A class is a
+// provider, a route, or many routes with few rows each, and after a # the job.
 func (p *Prober) Window(class string) int {
 	table := p.env.Table.Load()
 	class, _, _ = strings.Cut(class, "#")
@@ -45,7 +45,8 @@ func (p *Prober) Window(class string) int {
 // Status is this node's load, budget use and the state of its sources.
 func (p *Prober) Status() wire.Status {
 	now := time.Now()
-	s := wire.Status{Sessions: p.env.Slots.InUse(), Rows: int(p.rows.Load()), Recipients: p.env.Metrics.Sent.Load(), Answered: p.metrics.answered.Load(),
+	s := wire.Status{Sessions: p.env.Slots.InUse(), Rows: int(p.rows.Load()), Recipients: p.env.Metrics.Sent.Load(),
+		Answered:   p.metrics.answered.Load(),
 		Identities: make([]wire.IdentityStatus, len(p.sources.List)), Counters: p.metrics.publishedCounters()}
 	for i, src := range p.sources.List {
 		s.Identities[i] = wire.IdentityStatus{Name: src.Name, State: sourceState(src, now)}
@@ -56,8 +57,10 @@ func (p *Prober) Status() wire.Status {
 		if i := slices.Index(p.sources.List, q.Source); i >= 0 {
 			of = &s.Identities[i]
 		}
-		if used := q.AddToStatus(of, now); used > 0 && !q.Provider.Shared() { // a source that takes a narrow route over must know it
-			s.BudgetUses = append(s.BudgetUses, wire.BudgetUse{Route: wire.RouteID(q.Key.Route), Egress: q.Key.Source, Used: used})
+		// a source that takes a narrow route over must know it
+		if used := q.AddToStatus(of, now); used > 0 && !q.Provider.Shared() {
+			s.BudgetUses = append(s.BudgetUses, wire.BudgetUse{Route: wire.RouteID(q.Key.Route), Egress: q.Key.Source,
+				Used: used})
 		}
 	}
 	slices.SortFunc(s.BudgetUses, func(a, b wire.BudgetUse) int { return cmp.Compare(b.Used, a.Used) })

@@ -11,12 +11,14 @@ import (
 	"probity/prober/wire"
 )
 
-// suspectTable has a receiver whose accepted decoys are suspect after twenty refusals of an hour; it takes one recipient a
-// transaction, on one connection.
-var suspectTable = strings.NewReplacer("connections = 2", "connections = 1", "recipients_per_transaction = 0", "recipients_per_transaction = 1",
+// suspectTable has a receiver whose accepted decoys are suspect after twenty refusals of an hour; it takes one
+// recipient a transaction, on one connection.
+var suspectTable = strings.NewReplacer("connections = 2", "connections = 1", "recipients_per_transaction = 0",
+	"recipients_per_transaction = 1",
 	"refusals_per_hour = 0", "refusals_per_hour = 40").Replace(testTable)
 
-// someDomainsCatchAll is a script of a host that has every ann, and accepts all recipients of domains that begin with all.
+// someDomainsCatchAll is a script of a host that has every ann, and accepts all recipients of domains that begin with
+// all.
 func someDomainsCatchAll(local, domain string) string {
 	if strings.HasPrefix(domain, "all") {
 		return "250 2.1.5 ok"
@@ -24,7 +26,8 @@ func someDomainsCatchAll(local, domain string) string {
 	return acceptsAnn(local)
 }
 
-// afterRefusals has a host refuse unknown mailboxes, so that its accepted decoys are suspect for an hour, and then does f.
+// afterRefusals has a host refuse unknown mailboxes, so that its accepted decoys are suspect for an hour, and then does
+// f.
 func afterRefusals(t *testing.T, rcpt func(local, domain string) string, before, f func(*testNode, *fakeServer)) {
 	h := &fakeServer{rcptByDomain: rcpt}
 	withTestNode(t, suspectTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
@@ -54,10 +57,11 @@ func (b *testNode) verifyLastAttempt(addr string) wire.Result {
 }
 
 // TestCatchAllIsFoundAfterRefusals: an accepted decoy that is suspect shows that its domain accepts every recipient
-// once the host has refused another recipient after it, whether for good or in a temporary reply that names an unknown user.
-// The next list knows it.
+// once the host has refused another recipient after it, whether for good or in a temporary reply that names an unknown
+// user. The next list knows it.
 func TestCatchAllIsFoundAfterRefusals(t *testing.T) {
-	for _, refusal := range []string{"550 5.1.1 User unknown", "450 4.1.1 unverified address: host mx said: 550 User unknown"} {
+	for _, refusal := range []string{"550 5.1.1 User unknown",
+		"450 4.1.1 unverified address: host mx said: 550 User unknown"} {
 		rcpt := func(local, domain string) string {
 			if strings.HasPrefix(local, "nobody20") {
 				return refusal
@@ -65,7 +69,8 @@ func TestCatchAllIsFoundAfterRefusals(t *testing.T) {
 			return someDomainsCatchAll(local, domain)
 		}
 		afterRefusals(t, rcpt, nil, func(b *testNode, h *fakeServer) {
-			rows := b.rows(mxA, append([]string{"ann@all1.example", "bob@all2.example"}, unknownAddresses(200, 206)...)...)
+			rows := b.rows(mxA, append([]string{"ann@all1.example", "bob@all2.example"},
+				unknownAddresses(200, 206)...)...)
 			got := b.verify(time.Minute, rows...)
 			for _, r := range rows[:2] {
 				require.Equal(t, wire.Settled, got[r.Number].Outcome)
@@ -81,12 +86,14 @@ func TestCatchAllIsFoundAfterRefusals(t *testing.T) {
 	}
 }
 
-// TestSuspectDecoyIsNotCached: a domain whose accepted decoy is suspect, with no refusal after it, is left unconfirmed, for lists and
-// singles. That is not kept: when the hour is over, the domain gets the verdict that it gets in a fresh run.
+// TestSuspectDecoyIsNotCached: a domain whose accepted decoy is suspect, with no refusal after it, is left unconfirmed,
+// for lists and singles. That is not kept: when the hour is over, the domain gets the verdict that it gets in a fresh
+// run.
 func TestSuspectDecoyIsNotCached(t *testing.T) {
 	afterRefusals(t, someDomainsCatchAll, nil, func(b *testNode, _ *fakeServer) {
 		time.Sleep(30 * time.Minute)
-		require.Equal(t, wire.Deferred, b.verify(time.Minute, b.rows(mxA, "ann@all1.example")...)[b.lastRow.Load()].Outcome)
+		require.Equal(t, wire.Deferred, b.verify(time.Minute,
+			b.rows(mxA, "ann@all1.example")...)[b.lastRow.Load()].Outcome)
 		require.Equal(t, "RISKY accepted_unconfirmed", verdictText(b.verifyLastAttempt("bob@all1.example").Verdict))
 		require.Equal(t, "RISKY accepted_unconfirmed", verdictText(b.single(time.Minute, mxA, "cid@all2.example")))
 		time.Sleep(35 * time.Minute) // less than the test node's greatest age of a cached verdict
@@ -95,7 +102,8 @@ func TestSuspectDecoyIsNotCached(t *testing.T) {
 	})
 }
 
-// TestKnownCatchAllStands: what a decoy has shown before the refusals is believed after them, by lists and singles, and is not asked again.
+// TestKnownCatchAllStands: what a decoy has shown before the refusals is believed after them, by lists and singles, and
+// is not asked again.
 func TestKnownCatchAllStands(t *testing.T) {
 	before := func(b *testNode, _ *fakeServer) {
 		require.Equal(t, "RISKY catch_all", verdictText(b.verifyLastAttempt("ann@all1.example").Verdict))
@@ -109,8 +117,8 @@ func TestKnownCatchAllStands(t *testing.T) {
 	})
 }
 
-// TestSilentAcceptanceIsNoCatchAll: a host that has fallen silent shows nothing: domains that it was not asked about before are neither VALID nor
-// catch-all while it accepts all recipients, and get their verdicts when its hour is over.
+// TestSilentAcceptanceIsNoCatchAll: a host that has fallen silent shows nothing: domains that it was not asked about
+// before are neither VALID nor catch-all while it accepts all recipients, and get their verdicts when its hour is over.
 func TestSilentAcceptanceIsNoCatchAll(t *testing.T) {
 	var refused int
 	var silent time.Time

@@ -26,10 +26,11 @@ func tarpit(past int64) rcptScript {
 	}
 }
 
-// TestUnconfirmedRowsDoNotWaitTwice: an acceptance that nothing could confirm any more while its host was paused need not wait
-// again.
+// TestUnconfirmedRowsDoNotWaitTwice: an acceptance that nothing could confirm any more while its host was paused need
+// not wait again.
 func TestUnconfirmedRowsDoNotWaitTwice(t *testing.T) {
-	table := strings.NewReplacer("connections = 2", "connections = 1", "refusals_per_hour = 0", "refusals_per_hour = 20",
+	table := strings.NewReplacer("connections = 2", "connections = 1", "refusals_per_hour = 0",
+		"refusals_per_hour = 20",
 		"recipients_per_transaction = 0", "recipients_per_transaction = 1").Replace(testTable)
 	slow := tarpit(10)
 	h := &fakeServer{noPipelining: true, rcptByDomain: func(local, domain string) string {

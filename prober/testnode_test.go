@@ -56,7 +56,9 @@ type fakeServer struct {
 	otherReply   string
 	noPipelining bool
 	extra        extraReply
-	ahead        string        // what becomes of commands that arrive before the last one is answered: "dropped", "closed" for the connection; default answered
+	// what becomes of commands that arrive before the last one is answered: "dropped", "closed" for the connection;
+	// default answered
+	ahead        string
 	terse        bool          // its replies do not quote their recipients: only QUIT confirms a dialogue
 	replyDelay   time.Duration // before each batch of replies
 	maxAnswered  int           // recipients of a connection that are answered; 0 for all
@@ -183,14 +185,16 @@ func (b *testNode) start(change func(*Config)) {
 			b.listen(ctx, &wg, h)
 		}
 	}
-	resolver, err := dns.New(dns.Config{Servers: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.53:53")}, Dial: b.net.Dial,
+	resolver, err := dns.New(dns.Config{Servers: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.53:53")},
+		Dial: b.net.Dial,
 		ListenPacket: func(context.Context, string, string) (net.PacketConn, error) {
 			return b.net.ListenPacket(netip.MustParseAddrPort("127.0.0.1:0"))
 		}}, b.table)
 	require.NoError(b.t, err)
 	wg.Go(func() { _ = resolver.Run(ctx) })
-	cfg := Config{Node: "n1", Table: b.table, Resolver: resolver, Cache: b.cache, MailFrom: "probe@us.example", AllowPrivate: true,
-		Sources: []source.Identity{{EHLO: "mail.us.example"}},
+	cfg := Config{Node: "n1", Table: b.table, Resolver: resolver, Cache: b.cache, MailFrom: "probe@us.example",
+		AllowPrivate: true,
+		Sources:      []source.Identity{{EHLO: "mail.us.example"}},
 		Dial: func(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error) {
 			return b.net.DialFrom(local)(ctx, network, address)
 		}}
@@ -459,7 +463,8 @@ func (b *testNode) route(mx ...string) *engine.Route {
 // verify runs a batch and returns its results by row number; each row must have exactly one.
 func (b *testNode) verify(hold time.Duration, rows ...wire.Row) map[uint32]wire.Result {
 	got, done := map[uint32]wire.Result{}, false
-	err := b.prober.Verify(context.Background(), &wire.Batch{Job: "j", Rows: rows, MaxAge: time.Hour, Started: time.Now()}, hold, func(r wire.Results) {
+	err := b.prober.Verify(context.Background(), &wire.Batch{Job: "j", Rows: rows, MaxAge: time.Hour,
+		Started: time.Now()}, hold, func(r wire.Results) {
 		require.False(b.t, done)
 		require.LessOrEqual(b.t, len(r.Rows), 512)
 		for _, x := range r.Rows {

@@ -11,7 +11,8 @@ import (
 
 const rowsPerTest = 40 // rows of the tests below
 
-// verifyOneByOne verifies rows at a far receiver that takes one recipient a transaction, and returns how long that took.
+// verifyOneByOne verifies rows at a far receiver that takes one recipient a transaction, and returns how long that
+// took.
 func verifyOneByOne(t *testing.T, h *fakeServer) (took time.Duration) {
 	table := strings.Replace(testTable, "recipients_per_transaction = 0", "recipients_per_transaction = 1", 1)
 	h.replyDelay = 100 * time.Millisecond
@@ -38,8 +39,8 @@ func TestTransactionsArePipelined(t *testing.T) {
 	require.Less(t, took, rowsPerTest/4*h.replyDelay, "a round trip each")
 }
 
-// TestTransactionsAreSplitAfterAnEarlyClose meets a receiver that closes at the third MAIL of a connection: no recipient is
-// blamed, every one is answered, and no more than a first group is sent in vain.
+// TestTransactionsAreSplitAfterAnEarlyClose meets a receiver that closes at the third MAIL of a connection: no
+// recipient is blamed, every one is answered, and no more than a first group is sent in vain.
 func TestTransactionsAreSplitAfterAnEarlyClose(t *testing.T) {
 	h := &fakeServer{maxMails: 2}
 	verifyOneByOne(t, h)

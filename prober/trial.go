@@ -11,11 +11,12 @@ import (
 	"probity/prober/wire"
 )
 
-// watch makes a source's trial connections of a kind while it needs them. A reachability trial asks about no recipient. A delisting
-// trial needs no row: rows are returned at once while the source is quarantined, and the next job may come hours later. The source
-// sends a decoy (a random recipient), whose reply says as much about the source as any. Only if that is impossible, a row that
-// waits a moment later is the trial. The decoy goes to the receivers that refused the source as blocklisted, known providers first:
-// they reply, and a blocklist that they use matters. After a restart the trial goes to the receiver of the last blocked row.
+// watch makes a source's trial connections of a kind while it needs them. A reachability trial asks about no recipient.
+// A delisting trial needs no row: rows are returned at once while the source is quarantined, and the next job may come
+// hours later. The source sends a decoy (a random recipient), whose reply says as much about the source as any. Only if
+// that is impossible, a row that waits a moment later is the trial. The decoy goes to the receivers that refused the
+// source as blocklisted, known providers first: they reply, and a blocklist that they use matters. After a restart the
+// trial goes to the receiver of the last blocked row.
 func (p *Prober) watch(src *source.Source, kind source.TrialKind) {
 	if !src.StartWatch(kind, time.Now()) {
 		return
@@ -31,7 +32,8 @@ func (p *Prober) watch(src *source.Source, kind source.TrialKind) {
 			case at.IsZero():
 				return
 			case now.Before(at):
-				pause = min(pause, at.Sub(now)) // then NextTrial tells again: the source may need none any more, or one sooner
+				// then NextTrial tells again: the source may need none any more, or one sooner
+				pause = min(pause, at.Sub(now))
 			case to.Domain == "": // it is left to a row
 			case p.mustNotAsk(&to):
 				src.DropTarget(kind, &to)
@@ -42,8 +44,11 @@ func (p *Prober) watch(src *source.Source, kind source.TrialKind) {
 				}
 			case kind == source.Delisting:
 				k := p.cfg.Cache.Keyer()
-				if decoy, err := engine.Parse(hostqueue.DecoyLocalPart(k, to.Domain, now) + "@" + to.Domain); err == nil { // no caller waits for the result
-					p.startProbe(k.Key(decoy), &wire.SingleRequest{Address: decoy, Route: &to.Route, Low: true, Egress: src.Name}, waiter{}, 0, now)
+				// no caller waits for the result
+				if decoy, err := engine.Parse(hostqueue.DecoyLocalPart(k, to.Domain, now) + "@" +
+					to.Domain); err == nil {
+					p.startProbe(k.Key(decoy), &wire.SingleRequest{Address: decoy, Route: &to.Route, Low: true,
+						Egress: src.Name}, waiter{}, 0, now)
 				}
 			}
 			if !sleep(soft, pause) {

@@ -32,7 +32,8 @@ func appendSource(dst []wire.ReadyQueue, src *source.Source, now time.Time) []wi
 	if !now.Before(until) {
 		return dst
 	}
-	return append(dst, wire.ReadyQueue{Egress: src.Name, State: "quarantined", Until: until, Reply: "Three routes refuse this source as blocklisted."})
+	return append(dst, wire.ReadyQueue{Egress: src.Name, State: "quarantined", Until: until,
+		Reply: "Three routes refuse this source as blocklisted."})
 }
 
 // EndQuarantine implements wire.Views: an operator has settled it with the receiver. Used budgets stay used.

@@ -10,8 +10,8 @@ import (
 	"probity/prober/wire"
 )
 
-// TestOperatorEndsAQuarantine: an operator sees why a ready queue is quarantined, and ends it; a restart does not bring it
-// back.
+// TestOperatorEndsAQuarantine: an operator sees why a ready queue is quarantined, and ends it; a restart does not bring
+// it back.
 func TestOperatorEndsAQuarantine(t *testing.T) {
 	table := testTable + `
 [provider.limits]
@@ -77,7 +77,8 @@ func TestTracesFollowTheQuery(t *testing.T) {
 	})
 }
 
-// TestQuarantineEverywhereIsListed: a source that is quarantined everywhere is shown as all its routes, and let go as such.
+// TestQuarantineEverywhereIsListed: a source that is quarantined everywhere is shown as all its routes, and let go as
+// such.
 func TestQuarantineEverywhereIsListed(t *testing.T) {
 	all, err := source.New([]source.Identity{{EHLO: "e"}}, "")
 	require.NoError(t, err)
@@ -94,10 +95,11 @@ func TestQuarantineEverywhereIsListed(t *testing.T) {
 	require.False(t, src.AddBlocklistReport("a", now.Add(time.Hour), source.DelistingInterval, now), "votes begin anew")
 }
 
-// TestEndingASourceQuarantineEndsBlocklistOnes: queues that are quarantined for blocklists alone go on with the source that an
-// operator releases; what a receiver said for itself holds.
+// TestEndingASourceQuarantineEndsBlocklistOnes: queues that are quarantined for blocklists alone go on with the source
+// that an operator releases; what a receiver said for itself holds.
 func TestEndingASourceQuarantineEndsBlocklistOnes(t *testing.T) {
-	listed, hosts := "554 5.7.1 Service unavailable; client host blocked using zen.spamhaus.org", map[string]*fakeServer{}
+	listed, hosts := "554 5.7.1 Service unavailable; client host blocked using zen.spamhaus.org",
+		map[string]*fakeServer{}
 	names := []string{"mx.own.example", "mx.a.example", "mx.b.example", "mx.c.example"}
 	for _, name := range names {
 		hosts[name] = &fakeServer{banner: listed}
@@ -105,7 +107,8 @@ func TestEndingASourceQuarantineEndsBlocklistOnes(t *testing.T) {
 	hosts[names[0]] = &fakeServer{mailReply: "550 5.7.1 You are not welcome here, your IP address has a poor reputation"}
 	withTestNode(t, testTable, nil, hosts, func(b *testNode) {
 		for _, name := range names {
-			require.Equal(t, "UNKNOWN blocked", verdictText(b.single(5*time.Second, []string{name}, "zoe@"+name[3:])), name)
+			require.Equal(t, "UNKNOWN blocked", verdictText(b.single(5*time.Second, []string{name}, "zoe@"+name[3:])),
+				name)
 		}
 		queues := b.prober.ReadyQueues()
 		require.Len(t, queues, 5, "the source as all its routes, and four queues")

@@ -53,8 +53,8 @@ func ParseList(list string) (f Bytes, err error) {
 // chunkBytes is how much text of a result is in memory at one time while it is compressed again.
 const chunkBytes = 16 << 20
 
-// CompressAgain compresses the content of a zstd file again and drops it: the least that writing it can cost. Only compressing is
-// timed, not reading.
+// CompressAgain compresses the content of a zstd file again and drops it: the least that writing it can cost. Only
+// compressing is timed, not reading.
 func CompressAgain(path string) (f Bytes, err error) {
 	in, err := os.Open(path)
 	if err != nil {

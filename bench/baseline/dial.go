@@ -10,8 +10,8 @@ import (
 // Dial connects as net.Dialer.DialContext does.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// source is the address that baselines connect from. It differs from the prober's, so that the simulated internet counts the two
-// separately.
+// source is the address that baselines connect from. It differs from the prober's, so that the simulated internet
+// counts the two separately.
 var source = net.IPv4(127, 0, 0, 2)
 
 // DialContext connects from source. If this machine does not have it (only Linux has all of 127.0.0.0/8), the system

@@ -15,12 +15,14 @@ import (
 	"probity/bench/process"
 )
 
-// MaxInFlight bounds the unanswered queries of the bare DNS client, and of the resolver compared with it. They fit into a socket's
-// usual buffer, in which a small datagram takes most of a KiB.
+// MaxInFlight bounds the unanswered queries of the bare DNS client, and of the resolver compared with it. They fit into
+// a socket's usual buffer, in which a small datagram takes most of a KiB.
 const MaxInFlight = 128
 
-// AskNames queries the MX records of the names 0 to names-1 over one socket, with MaxInFlight queries in flight, and counts answers.
-func AskNames(ctx context.Context, dial Dial, server netip.AddrPort, names int, nameOf func(int) string) (count Count, err error) {
+// AskNames queries the MX records of the names 0 to names-1 over one socket, with MaxInFlight queries in flight, and
+// counts answers.
+func AskNames(ctx context.Context, dial Dial, server netip.AddrPort, names int,
+	nameOf func(int) string) (count Count, err error) {
 	conn, err := dial(ctx, "udp", server.String())
 	if err != nil {
 		return count, err
@@ -50,7 +52,8 @@ func AskNames(ctx context.Context, dial Dial, server netip.AddrPort, names int, 
 }
 
 // sendQuestions sends a query for every name, each when there is a free slot.
-func sendQuestions(conn net.Conn, slots chan<- struct{}, stopped <-chan struct{}, names int, nameOf func(int) string) error {
+func sendQuestions(conn net.Conn, slots chan<- struct{}, stopped <-chan struct{}, names int,
+	nameOf func(int) string) error {
 	var b []byte
 	for i := range names {
 		select {

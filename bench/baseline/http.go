@@ -16,8 +16,8 @@ const answer = `{"email":"ann.example@alder-forge.example","status":"VALID","sco
 	`"domain_exists":true,"smtp_valid":true,"is_disposable":false,"is_role_based":false,"is_free_email":false,"smtp_provider":"other",` +
 	`"mx_records":["mx1.alder-forge.example","mx2.alder-forge.example"],"from_cache":true,"credits_used":1,"verified_at":"2026-03-01T12:00:00Z"}`
 
-// ServeHTTP is the bare HTTP handler: it answers each request with the same bytes until ctx ends. It writes its address to w.
-// It runs in a process of its own, as the service does.
+// ServeHTTP is the bare HTTP handler: it answers each request with the same bytes until ctx ends. It writes its address
+// to w. It runs in a process of its own, as the service does.
 func ServeHTTP(ctx context.Context, w io.Writer) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -119,7 +119,8 @@ func isPlainWord(s string) bool {
 // routeOf is the first MX host of a domain. Hosts that never answer are left out: they would measure a timeout.
 func (p *Planner) routeOf(ctx context.Context, domain string) route {
 	d, ok := p.World.Domain(domain)
-	if !ok || len(d.MX) == 0 || d.Persona.Slow || d.Persona.Oddity != persona.PlainDNS && d.Persona.Oddity != persona.CNAMEDomain {
+	if !ok || len(d.MX) == 0 || d.Persona.Slow || d.Persona.Oddity != persona.PlainDNS &&
+		d.Persona.Oddity != persona.CNAMEDomain {
 		return route{}
 	}
 	r := route{host: d.MX[0].Host, addr: p.addrOf(ctx, d.MX[0].Host), maxPerTransaction: perTransaction}

@@ -85,7 +85,8 @@ func runAll(ctx context.Context, workers, tasks int, run RunTask) (total Count, 
 	return total, ctx.Err()
 }
 
-// Tasks that take less than minMeasureTime are repeated, at most maxRounds times: a few milliseconds are too short to measure.
+// Tasks that take less than minMeasureTime are repeated, at most maxRounds times: a few milliseconds are too short to
+// measure.
 const (
 	minMeasureTime = 500 * time.Millisecond
 	maxRounds      = 20
@@ -101,7 +102,8 @@ func Measure(ctx context.Context, workers, tasks int, run RunTask) (total Count,
 	return total, err
 }
 
-// maxFailedConnections is how many connections in a row may end without a reply to a recipient before a task is given up.
+// maxFailedConnections is how many connections in a row may end without a reply to a recipient before a task is given
+// up.
 const maxFailedConnections = 2
 
 // RunTask runs one task over as many connections as its host requires.

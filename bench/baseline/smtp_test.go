@@ -47,7 +47,8 @@ func TestSMTPBaselineAsksEveryRecipient(t *testing.T) {
 		want += e.recipients()
 	}
 	client := SMTP{Dial: network.Dial, Timeout: 5 * time.Second, EHLO: "floor.example", From: "floor@floor.example"}
-	count, err := runAll(t.Context(), 8, len(tasks), func(ctx context.Context, i int) Count { return client.RunTask(ctx, tasks[i]) })
+	count, err := runAll(t.Context(), 8, len(tasks),
+		func(ctx context.Context, i int) Count { return client.RunTask(ctx, tasks[i]) })
 	require.NoError(t, err)
 	require.Equal(t, want, count.Recipients+count.Lost)
 	require.Less(t, count.Lost, want/50)

@@ -79,7 +79,8 @@ func (c contest) measure(ctx context.Context, cmd *exec.Cmd) (count Count, err e
 
 // tell prints the result of a contestant.
 func (c contest) tell(n Count) {
-	c.say("%s: %.0f addresses/s, %.1f us of CPU and %.3f connections an address", n.Name, n.perSecond(), n.cpuEach(), n.connsEach())
+	c.say("%s: %.0f addresses/s, %.1f us of CPU and %.3f connections an address", n.Name, n.perSecond(), n.cpuEach(),
+		n.connsEach())
 }
 
 func lastLine(s string) string {
@@ -100,8 +101,10 @@ func (c contest) ours(ctx context.Context, list string, addresses int) (Count, e
 	}
 	defer os.Remove(result)
 	c.say("probity")
-	count, err := c.measure(ctx, exec.CommandContext(ctx, c.probity, "verify", list, "-o", result, "--dns", nameServer+":53", "--smtp-port", strconv.Itoa(smtpPort),
-		"--allow-private-targets", "--providers", providers, "--mail-from", mailFrom, "--egress", "127.0.0.1=probe.bench.example", "--egress", "::1=probe6.bench.example"))
+	count, err := c.measure(ctx, exec.CommandContext(ctx, c.probity, "verify", list, "-o", result, "--dns",
+		nameServer+":53", "--smtp-port", strconv.Itoa(smtpPort),
+		"--allow-private-targets", "--providers", providers, "--mail-from", mailFrom, "--egress",
+		"127.0.0.1=probe.bench.example", "--egress", "::1=probe6.bench.example"))
 	count.Name, count.Addresses, count.timed = "probity", addresses, addresses
 	if err != nil {
 		return count, fmt.Errorf("probity: %w", err)
@@ -152,11 +155,12 @@ func (c contest) with(ctx context.Context, p Peer, workers int, addresses []stri
 	return count, err
 }
 
-// peakEvery is how often the peak of a process is read. A peak never falls: only growth after the last reading is missed.
+// peakEvery is how often the peak of a process is read. A peak never falls: only growth after the last reading is
+// missed.
 const peakEvery = 50 * time.Millisecond
 
-// watchPeak polls the highest resident memory of a process until stop is called, which returns it in bytes. The kernel's figure for an
-// ended process cannot be used: it includes the memory of the parent process.
+// watchPeak polls the highest resident memory of a process until stop is called, which returns it in bytes. The
+// kernel's figure for an ended process cannot be used: it includes the memory of the parent process.
 func watchPeak(pid int) (stop func() int64) {
 	ended, most := make(chan struct{}), make(chan int64)
 	peak := peakOf(pid)

@@ -30,7 +30,8 @@ var errSilent = errors.New("sim serve did not become ready")
 
 // startInternet starts a simulated internet without limits. It must be ended.
 func (c contest) startInternet(ctx context.Context) (*internet, error) {
-	in := &internet{cmd: exec.CommandContext(ctx, c.probity, "sim", "serve", "--seed", c.seedText(), "--speedup", "0", "--latency", c.latency,
+	in := &internet{cmd: exec.CommandContext(ctx, c.probity, "sim", "serve", "--seed", c.seedText(), "--speedup", "0",
+		"--latency", c.latency,
 		"--dns", nameServer+":53", "--smtp-port", strconv.Itoa(smtpPort), "--http", refereeAt)}
 	in.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	words, err := in.cmd.StderrPipe()

@@ -66,7 +66,8 @@ type options struct {
 func parseOptions(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("peers", flag.ContinueOnError)
 	latencies := flags.String("latency", "none,50ms", "latencies of the pretend mail hosts, a contest each")
-	workers := flags.String("workers", "64,256,512,1024", "goroutines that each peer is tried with, before it runs with the best")
+	workers := flags.String("workers", "64,256,512,1024",
+		"goroutines that each peer is tried with, before it runs with the best")
 	names := flags.String("peers", Rival+",checkmail,truemail-go", "which peers")
 	flags.StringVar(&o.probity, "probity", "bin/probity", "Probity's binary")
 	flags.IntVar(&o.rows, "rows", 2_000_000, "rows of the list: so many that its first and last seconds weigh little")
@@ -117,7 +118,8 @@ func (o options) run(ctx context.Context) (err error) {
 	}
 	var results []result
 	for _, latency := range o.latencies {
-		c := contest{probity: o.probity, dir: dir, seed: o.seed, latency: latency, workers: o.workers, share: o.share, sample: max(2000, o.share/10), log: os.Stderr}
+		c := contest{probity: o.probity, dir: dir, seed: o.seed, latency: latency, workers: o.workers, share: o.share,
+			sample: max(2000, o.share/10), log: os.Stderr}
 		r, err := c.hold(ctx, list, addresses, o.peers)
 		if err != nil {
 			return err
@@ -141,7 +143,8 @@ func (o options) run(ctx context.Context) (err error) {
 }
 
 func (o options) writeList(ctx context.Context, path string) error {
-	text, err := exec.CommandContext(ctx, o.probity, "sim", "list", "--seed", strconv.FormatUint(o.seed, 10), "--rows", strconv.Itoa(o.rows)).Output()
+	text, err := exec.CommandContext(ctx, o.probity, "sim", "list", "--seed", strconv.FormatUint(o.seed, 10), "--rows",
+		strconv.Itoa(o.rows)).Output()
 	if err != nil {
 		return fmt.Errorf("%s sim list: %w", o.probity, err)
 	}
@@ -173,5 +176,6 @@ func (c contest) hold(ctx context.Context, list string, addresses []string, peer
 
 // machine describes this machine, as in the reports of probity bench.
 func machine() map[string]any {
-	return map[string]any{"os": runtime.GOOS, "arch": runtime.GOARCH, "cores": runtime.NumCPU(), "go": runtime.Version()}
+	return map[string]any{"os": runtime.GOOS, "arch": runtime.GOARCH, "cores": runtime.NumCPU(),
+		"go": runtime.Version()}
 }

@@ -15,8 +15,8 @@ import (
 // inside is the environment variable that marks the process within the namespace.
 const inside = "PEERS_INSIDE"
 
-// enter runs this program again in a network and mount namespace of its own, as root with only a loopback interface, and
-// returns its exit status. It needs no privilege if the system allows user namespaces.
+// enter runs this program again in a network and mount namespace of its own, as root with only a loopback interface,
+// and returns its exit status. It needs no privilege if the system allows user namespaces.
 func enter() (status int, err error) {
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -65,7 +65,8 @@ func furnish(dir string) error {
 		return fmt.Errorf("loopback: %w", err)
 	}
 	resolv := filepath.Join(dir, "resolv.conf")
-	if err := os.WriteFile(resolv, []byte("nameserver "+nameServer+"\noptions timeout:5 attempts:2\n"), 0o644); err != nil {
+	if err := os.WriteFile(resolv, []byte("nameserver "+nameServer+"\noptions timeout:5 attempts:2\n"),
+		0o644); err != nil {
 		return err
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {

@@ -84,7 +84,8 @@ func newCheckmail() (func(string) Answer, error) {
 
 // newTruemail follows the README: SMTP validation is the default.
 func newTruemail() (func(string) Answer, error) {
-	config, err := truemail.NewConfiguration(truemail.ConfigurationAttr{VerifierEmail: mailFrom, VerifierDomain: helloName})
+	config, err := truemail.NewConfiguration(truemail.ConfigurationAttr{VerifierEmail: mailFrom,
+		VerifierDomain: helloName})
 	if err != nil {
 		return nil, err
 	}

@@ -37,8 +37,10 @@ func TestStatusesAreCountedOnceAnAddress(t *testing.T) {
 }
 
 func TestUnmetBarsFailTheReport(t *testing.T) {
-	ours := Count{Addresses: 1000, timed: 1000, Elapsed: time.Second, CPU: time.Second, Traffic: traffic{Connections: 10}}
-	rival := Count{Addresses: 1000, timed: 1000, Elapsed: 15 * time.Second, CPU: 8 * time.Second, Traffic: traffic{Connections: 2000}}
+	ours := Count{Addresses: 1000, timed: 1000, Elapsed: time.Second, CPU: time.Second,
+		Traffic: traffic{Connections: 10}}
+	rival := Count{Addresses: 1000, timed: 1000, Elapsed: 15 * time.Second, CPU: 8 * time.Second,
+		Traffic: traffic{Connections: 2000}}
 	for latency, want := range map[string][]bool{noLatency: {true, false, true}, "50ms": {false}} {
 		var got []bool
 		for _, b := range bars(latency, ours, rival) {
@@ -60,7 +62,8 @@ func TestPeersRefuseWhatIsNoAddress(t *testing.T) {
 			t.Errorf("%s: %v", p.Name, got)
 		}
 		var out strings.Builder
-		if err := (workCmd{peer: p.Name, workers: 2}).run(strings.NewReader("no address\nno\n"), &out); err != nil || !strings.HasSuffix(out.String(), " 1 0 2 0\n") {
+		if err := (workCmd{peer: p.Name, workers: 2}).run(strings.NewReader("no address\nno\n"), &out); err != nil ||
+			!strings.HasSuffix(out.String(), " 1 0 2 0\n") {
 			t.Errorf("%s: %q, %v", p.Name, out.String(), err)
 		}
 	}

@@ -63,7 +63,8 @@ func (r result) ok() bool {
 // print writes a table for a person.
 func (r result) print(w io.Writer) error {
 	ours := r.counts[0]
-	fmt.Fprintf(w, "latency %s, %d distinct addresses, %d for peers\n", r.latency, ours.Addresses, r.counts[len(r.counts)-1].Addresses)
+	fmt.Fprintf(w, "latency %s, %d distinct addresses, %d for peers\n", r.latency, ours.Addresses,
+		r.counts[len(r.counts)-1].Addresses)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "\tworkers\tseconds\taddresses/s\tCPU us each\tconnections\trecipients\tpeak MB\tgood\tbad\tunknown\tprobity is faster\tuses of its CPU\tof its connections\t")
 	for _, c := range r.counts {
@@ -71,13 +72,15 @@ func (r result) print(w io.Writer) error {
 		if c.Workers > 0 {
 			workers = fmt.Sprint(c.Workers)
 		}
-		fmt.Fprintf(t, "%s %s\t%s\t%.2f\t%.0f\t%.1f\t%d\t%d\t%.0f\t%d\t%d\t%d\t", c.Name, c.Version, workers, c.Elapsed.Seconds(), c.perSecond(), c.cpuEach(),
+		fmt.Fprintf(t, "%s %s\t%s\t%.2f\t%.0f\t%.1f\t%d\t%d\t%.0f\t%d\t%d\t%d\t", c.Name, c.Version, workers,
+			c.Elapsed.Seconds(), c.perSecond(), c.cpuEach(),
 			c.Traffic.Connections, c.Traffic.Recipients, float64(c.Peak)/1e6, c.Good, c.Bad, c.Unknown)
 		if c.Name == ours.Name {
 			fmt.Fprintln(t, "\t\t\t")
 			continue
 		}
-		fmt.Fprintf(t, "%.1f times\t1/%.0f\t1/%.0f\t\n", ours.perSecond()/c.perSecond(), c.cpuEach()/ours.cpuEach(), c.connsEach()/ours.connsEach())
+		fmt.Fprintf(t, "%.1f times\t1/%.0f\t1/%.0f\t\n", ours.perSecond()/c.perSecond(), c.cpuEach()/ours.cpuEach(),
+			c.connsEach()/ours.connsEach())
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -112,7 +115,8 @@ func writeJSON(w io.Writer, results []result) error {
 			metrics[name+"peak_memory"] = metric{float64(c.Peak) / 1e6, "MB"}
 		}
 		metrics["addresses"] = metric{float64(r.counts[0].Addresses), ""}
-		all = append(all, map[string]any{"scenario": "peers-" + r.latency, "seed": r.seed, "machine": machine(), "metrics": metrics, "bars": r.bars})
+		all = append(all, map[string]any{"scenario": "peers-" + r.latency, "seed": r.seed, "machine": machine(),
+			"metrics": metrics, "bars": r.bars})
 	}
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")

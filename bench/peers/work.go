@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// workCmd is a contestant's process: it gives every line of standard input to a peer, and prints how long nearlyAll of them
-// took, and the counts of answers.
+// workCmd is a contestant's process: it gives every line of standard input to a peer, and prints how long nearlyAll of
+// them took, and the counts of answers.
 type workCmd struct {
 	peer    string
 	workers int
@@ -58,8 +58,8 @@ func (c workCmd) run(in io.Reader, out io.Writer) error {
 	return err
 }
 
-// nearlyAll is the percentage of its addresses over which a peer's rate is measured: the wait at the end for hosts that never
-// answer does not count.
+// nearlyAll is the percentage of its addresses over which a peer's rate is measured: the wait at the end for hosts that
+// never answer does not count.
 const nearlyAll = 99
 
 // readAddresses returns the distinct cells of a list's e-mail column in order, and the number of rows.

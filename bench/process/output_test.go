@@ -37,5 +37,6 @@ func TestSamplesAreThinned(t *testing.T) {
 }
 
 func TestCleanEnvironment(t *testing.T) {
-	require.Equal(t, []string{"A=1", "NOTPROBITY_B=2"}, CleanEnvironment([]string{"A=1", "PROBITY_DNS=x", "NOTPROBITY_B=2"}))
+	require.Equal(t, []string{"A=1", "NOTPROBITY_B=2"},
+		CleanEnvironment([]string{"A=1", "PROBITY_DNS=x", "NOTPROBITY_B=2"}))
 }

@@ -17,7 +17,8 @@ import (
 const (
 	// sampleEvery is how often a process is sampled, at first.
 	sampleEvery = 50 * time.Millisecond
-	// maxSamples bounds the samples of one process: when it is reached, every second sample is dropped and the interval doubles.
+	// maxSamples bounds the samples of one process: when it is reached, every second sample is dropped and the interval
+	// doubles.
 	maxSamples = 2048
 	// endTimeout is how long a process may take to end after SIGTERM, before it is killed.
 	endTimeout = 30 * time.Second

@@ -12,7 +12,8 @@ import (
 
 func TestStealTimeIsReported(t *testing.T) {
 	r := report.New("x", "", 1, report.Machine{Cores: 2})
-	ReportStolen(r, "stolen", Usage{busy: time.Hour, stolen: time.Second}, Usage{busy: time.Hour, stolen: 1030 * time.Millisecond})
+	ReportStolen(r, "stolen", Usage{busy: time.Hour, stolen: time.Second},
+		Usage{busy: time.Hour, stolen: 1030 * time.Millisecond})
 	ReportStolen(r, "not told", Usage{}, Usage{})
 	require.NotContains(t, r.Metrics, "not told")
 	require.Equal(t, report.Metric{Value: 30, Unit: "ms"}, r.Metrics["stolen"])
@@ -21,7 +22,8 @@ func TestStealTimeIsReported(t *testing.T) {
 func TestCPUOfOtherProcessesIsReported(t *testing.T) {
 	r := report.New("x", "", 1, report.Machine{Cores: 2})
 	now := time.Now()
-	ReportOthers(r, Usage{at: now, busy: time.Hour, own: time.Second}, Usage{at: now.Add(10 * time.Second), busy: time.Hour + 19*time.Second, own: 5 * time.Second})
+	ReportOthers(r, Usage{at: now, busy: time.Hour, own: time.Second},
+		Usage{at: now.Add(10 * time.Second), busy: time.Hour + 19*time.Second, own: 5 * time.Second})
 	require.InDelta(t, 1.5, r.Metrics["cores_used_by_others"].Value, 1e-9)
 	require.Len(t, r.Remark, 1)
 	r = report.New("x", "", 1, report.Machine{Cores: 2})

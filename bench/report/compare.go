@@ -46,7 +46,8 @@ func Compare(old, now []*Report) (changes []Change) {
 			was, both := o.Metrics[name]
 			is := r.Metrics[name]
 			if both && was.Unit == is.Unit {
-				changes = append(changes, Change{Scenario: r.Scenario, Name: name, Unit: is.Unit, Old: was.Value, New: is.Value, Trend: trend(name, was, is)})
+				changes = append(changes, Change{Scenario: r.Scenario, Name: name, Unit: is.Unit, Old: was.Value,
+					New: is.Value, Trend: trend(name, was, is)})
 			}
 		}
 	}
@@ -66,7 +67,8 @@ func trend(name string, was, is Metric) Trend {
 }
 
 // errorMetrics are prefixes of the metrics that should be 0.
-var errorMetrics = []string{"false_", "unexpected_", "wrong_", "missing_", "extra_", "order_", "changed_", "excesses", "asked_again", "not_settled", "not_judged"}
+var errorMetrics = []string{"false_", "unexpected_", "wrong_", "missing_", "extra_", "order_", "changed_", "excesses",
+	"asked_again", "not_settled", "not_judged"}
 
 // direction is +1 if a higher value is better, -1 if a lower one is, and 0 for neither. A baseline is a property of the
 // machine, not of our code.
@@ -75,9 +77,11 @@ func direction(name, unit string) int {
 	switch {
 	case strings.HasPrefix(name, "floor_"), strings.HasPrefix(name, "internet_"), strings.HasSuffix(name, "size"):
 		return 0
-	case strings.HasSuffix(unit, "/s"), strings.HasPrefix(name, "ratio_to_"), name == "speed_growth", name == "recipients_per_connection":
+	case strings.HasSuffix(unit, "/s"), strings.HasPrefix(name, "ratio_to_"), name == "speed_growth",
+		name == "recipients_per_connection":
 		return 1
-	case unit == "us", unit == "ms", unit == "s", unit == "MB", name == "cpu_ratio_to_floor", name == "memory_growth", name == "ten_jobs_to_whole":
+	case unit == "us", unit == "ms", unit == "s", unit == "MB", name == "cpu_ratio_to_floor", name == "memory_growth",
+		name == "ten_jobs_to_whole":
 		return -1
 	}
 	for _, w := range errorMetrics {
@@ -99,7 +103,8 @@ func PrintComparison(w io.Writer, old, now []*Report) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "scenario\tmetric\tthen\tnow\tchange\t\t")
 	for _, c := range Compare(old, now) {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t %s\t\n", c.Scenario, c.Name, FormatNumber(c.Old), FormatNumber(c.New), percent(c.Old, c.New), c.Trend)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t %s\t\n", c.Scenario, c.Name, FormatNumber(c.Old), FormatNumber(c.New),
+			percent(c.Old, c.New), c.Trend)
 	}
 	return table.Flush()
 }
@@ -123,11 +128,13 @@ func comparisonWarnings(old, now []*Report) (why []string) {
 		case o == nil:
 			why = append(why, r.Scenario+" is not in the old report")
 		case o.Machine.CPU != r.Machine.CPU || o.Machine.Cores != r.Machine.Cores:
-			why = append(why, fmt.Sprintf("%s ran on another machine then: %s, %d cores", r.Scenario, o.Machine.CPU, o.Machine.Cores))
+			why = append(why, fmt.Sprintf("%s ran on another machine then: %s, %d cores", r.Scenario, o.Machine.CPU,
+				o.Machine.Cores))
 		case o.Seed != r.Seed:
 			why = append(why, fmt.Sprintf("%s ran with seed %d then", r.Scenario, o.Seed))
 		case o.Metrics["rows"].Value != r.Metrics["rows"].Value:
-			why = append(why, fmt.Sprintf("%s ran with %s rows then", r.Scenario, FormatNumber(o.Metrics["rows"].Value)))
+			why = append(why, fmt.Sprintf("%s ran with %s rows then", r.Scenario,
+				FormatNumber(o.Metrics["rows"].Value)))
 		}
 	}
 	return why

@@ -1,5 +1,5 @@
-// Package report has what a measurement found: metrics with units, bars with their limits, and the data of the plots. It writes
-// reports as JSON, as a table and as one page, reads them again, and compares them with older ones.
+// Package report has what a measurement found: metrics with units, bars with their limits, and the data of the plots.
+// It writes reports as JSON, as a table and as one page, reads them again, and compares them with older ones.
 //
 // # Invariants
 //

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// bucketOf returns the bucket of d. The first holds everything up to minLatency, the last everything above its lower bound.
+// bucketOf returns the bucket of d. The first holds everything up to minLatency, the last everything above its lower
+// bound.
 func bucketOf(d time.Duration) int {
 	if d <= minLatency {
 		return 0

@@ -18,10 +18,13 @@ var pageTemplate string
 // WriteHTML writes the reports as one self-contained page. If old is not nil, the page compares the two.
 func WriteHTML(w io.Writer, reports, old []*Report, made time.Time) error {
 	tmpl, err := template.New("page").Funcs(template.FuncMap{
-		"number": formatAny, "shade": func(share float64) float64 { return 12 + 40*share }, "percent": percent, "names": (*Report).names,
-		"lines": drawLines, "histograms": drawHistograms, "budgets": drawBudgets, "stages": drawStages, "confusion": confusionRows,
-		"changes": func(r *Report) []Change { return notableChanges(old, r) },
-		"failed":  countFailed, "words": humanName, "tiles": (*Report).tiles, "telling": relevantBars, "zeros": zeroBars,
+		"number": formatAny, "shade": func(share float64) float64 { return 12 + 40*share }, "percent": percent,
+		"names": (*Report).names,
+		"lines": drawLines, "histograms": drawHistograms, "budgets": drawBudgets, "stages": drawStages,
+		"confusion": confusionRows,
+		"changes":   func(r *Report) []Change { return notableChanges(old, r) },
+		"failed":    countFailed, "words": humanName, "tiles": (*Report).tiles, "telling": relevantBars,
+		"zeros": zeroBars,
 	}).Parse(pageTemplate)
 	if err != nil {
 		panic("BUG: " + err.Error())
@@ -85,7 +88,8 @@ type tile struct {
 
 // tiles returns the main figures that a report has.
 func (r *Report) tiles() (all []tile) {
-	for _, name := range []string{"rows", "seconds", "rows_per_second", "questions_per_second", "cached_per_second", "cpu_per_row", "peak_memory", "ratio_to_floor"} {
+	for _, name := range []string{"rows", "seconds", "rows_per_second", "questions_per_second", "cached_per_second",
+		"cpu_per_row", "peak_memory", "ratio_to_floor"} {
 		if m, ok := r.Metrics[name]; ok {
 			all = append(all, tile{name, m})
 		}
@@ -143,7 +147,8 @@ func confusionRows(confusion map[string]map[string]int) *matrix {
 		}
 		for _, given := range m.Columns {
 			n := confusion[expected][given]
-			row.Cells = append(row.Cells, matrixCell{Count: n, Right: expected == given, Share: share(float64(n), float64(total))})
+			row.Cells = append(row.Cells, matrixCell{Count: n, Right: expected == given,
+				Share: share(float64(n), float64(total))})
 		}
 		m.Rows = append(m.Rows, row)
 	}

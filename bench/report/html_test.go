@@ -41,8 +41,10 @@ func plottedReport() *Report {
 	}
 	r.Plots = Plots{
 		Throughput: []Series{line}, Memory: []Series{memory}, Latency: []Histogram{h, h},
-		Budgets:   []Budget{{"google", "connections", 5, 5}, {"google", "refusals_per_hour", 10, 200}, {"odd&one", "rcpts_per_minute", 3, 2}, {"free", "connections", 3, 0}},
-		Stages:    []Stage{{"upload", []Part{{"serve", time.Second}, {"sim", 0}}}, {"running", []Part{{"serve", 3 * time.Second}, {"sim", 2 * time.Second}}}},
+		Budgets: []Budget{{"google", "connections", 5, 5}, {"google", "refusals_per_hour", 10, 200},
+			{"odd&one", "rcpts_per_minute", 3, 2}, {"free", "connections", 3, 0}},
+		Stages: []Stage{{"upload", []Part{{"serve", time.Second}, {"sim", 0}}},
+			{"running", []Part{{"serve", 3 * time.Second}, {"sim", 2 * time.Second}}}},
 		Confusion: map[string]map[string]int{"VALID": {"VALID": 700, "UNKNOWN": 3}, "": {"": 5}},
 	}
 	return r
@@ -56,8 +58,10 @@ func TestPageIsSelfContained(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, WriteHTML(&b, []*Report{plottedReport(), failed}, []*Report{old}, time.Unix(0, 0)))
 	page := b.String()
-	for _, want := range []string{"every bar met", "1 not met", "Throughput over time", "Resident memory over time", "Latency", "CPU time by stage",
-		"fullest limit", "Rows by expected", "Against the old report", "WORSE", "it &lt;ended&gt;", "a list of &lt;odd&gt;", "odd&amp;one", "1970-01-01"} {
+	for _, want := range []string{"every bar met", "1 not met", "Throughput over time", "Resident memory over time",
+		"Latency", "CPU time by stage",
+		"fullest limit", "Rows by expected", "Against the old report", "WORSE", "it &lt;ended&gt;",
+		"a list of &lt;odd&gt;", "odd&amp;one", "1970-01-01"} {
 		require.Contains(t, page, want)
 	}
 	for _, foreign := range []string{"src=", "<script", "http://", "https://", "@import", "url("} {
@@ -76,7 +80,8 @@ func TestPageWithoutReports(t *testing.T) {
 
 func TestPicturesAreWellFormed(t *testing.T) {
 	r := plottedReport()
-	for _, svg := range []template.HTML{drawLines(r.Plots.Throughput, "a & b"), drawHistograms(r.Plots.Latency), drawBudgets(r.Plots.Budgets), drawStages(r.Plots.Stages)} {
+	for _, svg := range []template.HTML{drawLines(r.Plots.Throughput, "a & b"), drawHistograms(r.Plots.Latency),
+		drawBudgets(r.Plots.Budgets), drawStages(r.Plots.Stages)} {
 		require.NotEmpty(t, svg)
 		require.NotContains(t, svg, "NaN")
 		wellFormed(t, svg)

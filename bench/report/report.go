@@ -39,7 +39,8 @@ type Report struct {
 
 // New makes an empty report whose JSON has every key.
 func New(scenario, what string, seed uint64, machine Machine) *Report {
-	return &Report{Scenario: scenario, What: what, Seed: seed, Machine: machine, Metrics: map[string]Metric{}, Bars: []Bar{}}
+	return &Report{Scenario: scenario, What: what, Seed: seed, Machine: machine, Metrics: map[string]Metric{},
+		Bars: []Bar{}}
 }
 
 // OK reports that the scenario ran to its end and every bar is met.

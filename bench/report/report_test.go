@@ -12,7 +12,8 @@ import (
 )
 
 func sampleReport() *Report {
-	r := New("verify", "a list", 7, Machine{OS: "linux", Arch: "amd64", CPU: "a processor", Cores: 2, MemoryMB: 16000, Go: "go1.26"})
+	r := New("verify", "a list", 7, Machine{OS: "linux", Arch: "amd64", CPU: "a processor", Cores: 2, MemoryMB: 16000,
+		Go: "go1.26"})
 	r.Metric("rows", 1000, "")
 	r.Metric("rows_per_second", 45000, "rows/s")
 	r.Metric("peak_memory", 312.5, "MB")
@@ -31,8 +32,10 @@ func TestReportJSONHasTheSpecifiedKeys(t *testing.T) {
 	require.Equal(t, "verify", all[0]["scenario"])
 	require.InDelta(t, 7, all[0]["seed"], 0)
 	require.Contains(t, all[0], "machine")
-	require.Equal(t, map[string]any{"value": 45000.0, "unit": "rows/s"}, all[0]["metrics"].(map[string]any)["rows_per_second"])
-	require.Equal(t, map[string]any{"name": "peak_memory", "value": 312.5, "want": "<= 400", "ok": true}, all[0]["bars"].([]any)[1])
+	require.Equal(t, map[string]any{"value": 45000.0, "unit": "rows/s"},
+		all[0]["metrics"].(map[string]any)["rows_per_second"])
+	require.Equal(t, map[string]any{"name": "peak_memory", "value": 312.5, "want": "<= 400", "ok": true},
+		all[0]["bars"].([]any)[1])
 	require.Len(t, all[0], 5, "and no others")
 
 	repeated, err := ReadJSON(&b)
@@ -68,7 +71,8 @@ func TestUnmetBarsFailTheReport(t *testing.T) {
 }
 
 func TestNumber(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 1: "1", -1: "-1", 12: "12", 999: "999", 1000: "1,000", 1234567.8: "1,234,568", 0.25: "0.25",
+	for v, want := range map[float64]string{0: "0", 1: "1", -1: "-1", 12: "12", 999: "999", 1000: "1,000",
+		1234567.8: "1,234,568", 0.25: "0.25",
 		-1234: "-1,234", 3.14159: "3.14", 99.96: "100", 0.00001: "0.000010"} {
 		require.Equal(t, want, FormatNumber(v), "%v", v)
 	}
@@ -80,7 +84,8 @@ func TestPrintShowsMetricsAndBars(t *testing.T) {
 	r.Note("a %s", "note")
 	var b bytes.Buffer
 	require.NoError(t, r.Print(&b))
-	for _, want := range []string{"verify: a list", "45,000 rows/s", "ok rows_per_second >= 40,000, is 45,000", "FAIL rows_per_second >= 50,000", "note: a note"} {
+	for _, want := range []string{"verify: a list", "45,000 rows/s", "ok rows_per_second >= 40,000, is 45,000",
+		"FAIL rows_per_second >= 50,000", "note: a note"} {
 		require.Contains(t, b.String(), want)
 	}
 }
@@ -95,13 +100,16 @@ func TestCompareKnowsWhichDirectionIsBetter(t *testing.T) {
 	for _, c := range Compare([]*Report{old}, []*Report{now, New("other", "", 1, Machine{})}) {
 		trends[c.Name] = c.Trend
 	}
-	require.Equal(t, map[string]Trend{"rows": Same, "rows_per_second": Worse, "peak_memory": Better, "false_valid": Worse}, trends)
+	require.Equal(t, map[string]Trend{"rows": Same, "rows_per_second": Worse, "peak_memory": Better,
+		"false_valid": Worse}, trends)
 }
 
 // Metrics measured next to verify and serve are judged in the same way.
 func TestCompareJudgesPrefixedMetrics(t *testing.T) {
-	for name, want := range map[string]int{"resolver_ratio_to_floor": 1, "conversation_ratio_to_floor": 1, "resolver_cpu_ratio_to_floor": -1,
-		"resolver_not_settled": -1, "conversation_not_judged": -1, "resolver_asked_again_needlessly": -1, "resolver_other_questions": 0} {
+	for name, want := range map[string]int{"resolver_ratio_to_floor": 1, "conversation_ratio_to_floor": 1,
+		"resolver_cpu_ratio_to_floor": -1,
+		"resolver_not_settled":        -1, "conversation_not_judged": -1, "resolver_asked_again_needlessly": -1,
+		"resolver_other_questions": 0} {
 		require.Equal(t, want, direction(name, ""), name)
 	}
 }

@@ -16,8 +16,8 @@ const (
 	latencySteps   = latencyBuckets / bucketsPerStep
 )
 
-// drawHistograms draws each histogram as steps over a logarithmic axis of time, each step as a share of the histogram's own
-// calls; nothing without counts.
+// drawHistograms draws each histogram as steps over a logarithmic axis of time, each step as a share of the histogram's
+// own calls; nothing without counts.
 func drawHistograms(all []Histogram) template.HTML {
 	low, high, most := latencySteps, -1, 0.0
 	var names []string
@@ -27,7 +27,8 @@ func drawHistograms(all []Histogram) template.HTML {
 				low, high, most = min(low, i), max(high, i), max(most, share)
 			}
 		}
-		names = append(names, fmt.Sprintf("%s: %s calls, p50 %s, p99 %s", h.Name, groupDigits(strconv.Itoa(h.Total)), shortTime(h.Quantile(0.5)), shortTime(h.Quantile(0.99))))
+		names = append(names, fmt.Sprintf("%s: %s calls, p50 %s, p99 %s", h.Name, groupDigits(strconv.Itoa(h.Total)),
+			shortTime(h.Quantile(0.5)), shortTime(h.Quantile(0.99))))
 	}
 	if high < 0 {
 		return ""
@@ -132,7 +133,8 @@ func drawBudgets(all []Budget) template.HTML {
 		c.text(barLeft-8, y+14, "end", b.Persona)
 		c.add(`<rect x="%d" y="%.1f" width="%.1f" height="12" rx="2" fill="%s"/>`, barLeft, y+4, barWidth*min(b.use(), overLimitWidth), fill)
 		c.add(`<title>%s %s</title>`, escape(b.Persona), escape(b.Kind))
-		c.text(barLeft+barWidth*overLimitWidth+6, y+14, "start", fmt.Sprintf("%d of %d %s", b.Seen, b.Limit, shortKind(b.Kind)))
+		c.text(barLeft+barWidth*overLimitWidth+6, y+14, "start",
+			fmt.Sprintf("%d of %d %s", b.Seen, b.Limit, shortKind(b.Kind)))
 	}
 	c.add(`<line x1="%d" x2="%d" y1="0" y2="%d" stroke="var(--bad)" stroke-dasharray="3 3"/>`, barLeft+barWidth, barLeft+barWidth, barHeight*len(bars))
 	c.text(barLeft+barWidth, float64(barHeight*len(bars)+14), "middle", "the limit")
@@ -144,8 +146,10 @@ func (b Budget) use() float64 { return share(float64(b.Seen), float64(b.Limit)) 
 // shortKind shortens the referee's name of a limit to fit next to a bar.
 func shortKind(kind string) string {
 	short := map[string]string{
-		"connections": "conn", "connections_per_minute": "conn/min", "rcpts_per_minute": "rcpt/min", "rcpts_per_transaction": "rcpt/trans",
-		"rcpts_per_connection": "rcpt/conn", "transactions_per_connection": "trans/conn", "refusals_per_connection": "ref/conn", "refusals_per_hour": "ref/h",
+		"connections": "conn", "connections_per_minute": "conn/min", "rcpts_per_minute": "rcpt/min",
+		"rcpts_per_transaction": "rcpt/trans",
+		"rcpts_per_connection":  "rcpt/conn", "transactions_per_connection": "trans/conn",
+		"refusals_per_connection": "ref/conn", "refusals_per_hour": "ref/h",
 	}
 	if s, ok := short[kind]; ok {
 		return s

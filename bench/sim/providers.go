@@ -116,7 +116,8 @@ func scaleDown(limit int, speedup float64) int {
 // writeNoLimits removes every budget but one: Outlook.com answers a second
 // recipient of a transaction with 452 4.5.3 at any speed.
 func writeNoLimits(b *strings.Builder, id string) {
-	for _, key := range []string{"connections", "connections_per_minute", "recipients_per_minute", "recipients_per_transaction",
+	for _, key := range []string{"connections", "connections_per_minute", "recipients_per_minute",
+		"recipients_per_transaction",
 		"recipients_per_connection", "transactions_per_connection", "refusals_per_connection", "refusals_per_hour"} {
 		limit := 0
 		if id == "outlook" && key == "recipients_per_transaction" {

@@ -64,8 +64,8 @@ func Start(ctx context.Context, c world.Config, n Network) (*Server, error) {
 	return s, nil
 }
 
-// Blocklist makes a provider refuse a source with its own text until Unblock. If provider is empty, every receiver refuses it
-// with the text of a public blocklist.
+// Blocklist makes a provider refuse a source with its own text until Unblock. If provider is empty, every receiver
+// refuses it with the text of a public blocklist.
 func (s *Server) Blocklist(source netip.Addr, provider string) { s.smtp.Blocklist(source, provider) }
 
 // Unblock removes a source from all blocklists.
@@ -144,8 +144,8 @@ func (s *Server) startDNS(ctx context.Context) error {
 // portTries bounds the search for a port that is free for both UDP and TCP.
 const portTries = 20
 
-// listenBoth opens a port for UDP and TCP. The system chooses a port that is free for UDP; if its TCP port is in use, it tries
-// another one.
+// listenBoth opens a port for UDP and TCP. The system chooses a port that is free for UDP; if its TCP port is in use,
+// it tries another one.
 func (s *Server) listenBoth(at netip.AddrPort) (packets net.PacketConn, listener net.Listener, err error) {
 	for range portTries {
 		if packets, err = s.network.ListenPacket(at); err != nil {

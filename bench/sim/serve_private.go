@@ -6,13 +6,15 @@ import (
 	"net/netip"
 )
 
-// PrivateNetwork is a Network of private addresses in a network namespace made for a test. Loopback addresses are allowed too. The
-// caller must ensure that the prefix leads nowhere else.
+// PrivateNetwork is a Network of private addresses in a network namespace made for a test. Loopback addresses are
+// allowed too. The caller must ensure that the prefix leads nowhere else.
 type PrivateNetwork struct{ Prefix netip.Prefix }
 
 // privatePrefixes are prefixes without addresses of the public internet (RFC 1918, RFC 6598, RFC 2544).
-var privatePrefixes = [...]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),
-	netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("127.0.0.0/8")}
+var privatePrefixes = [...]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
+	netip.MustParsePrefix("192.168.0.0/16"),
+	netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("127.0.0.0/8")}
 
 // NewPrivateNetwork makes the Network of a prefix, which must be a private one.
 func NewPrivateNetwork(p netip.Prefix) (PrivateNetwork, error) {

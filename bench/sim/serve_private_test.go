@@ -8,7 +8,8 @@ import (
 )
 
 func TestPrivateNetworkRefusesPublic(t *testing.T) {
-	for prefix, private := range map[string]bool{"10.80.0.0/16": true, "192.168.0.0/16": true, "127.16.0.0/12": true, "8.0.0.0/8": false, "0.0.0.0/0": false, "10.0.0.0/7": false} {
+	for prefix, private := range map[string]bool{"10.80.0.0/16": true, "192.168.0.0/16": true, "127.16.0.0/12": true,
+		"8.0.0.0/8": false, "0.0.0.0/0": false, "10.0.0.0/7": false} {
 		_, err := NewPrivateNetwork(netip.MustParsePrefix(prefix))
 		require.Equal(t, private, err == nil, prefix)
 	}

@@ -205,18 +205,21 @@ func (c *testClient) checkOutcome(t *testing.T, d *world.Domain, local string, w
 			refusal = 4 // it names the unknown user, and so confirms the acceptance
 		}
 		require.Equal(t, refusal, codes[1]/100, what)
-	case persona.Outcome{Status: persona.StatusRisky, Reason: "catch_all"}, persona.Outcome{Status: persona.StatusRisky, Reason: "accept_all_provider"}:
+	case persona.Outcome{Status: persona.StatusRisky, Reason: "catch_all"},
+		persona.Outcome{Status: persona.StatusRisky, Reason: "accept_all_provider"}:
 		require.Equal(t, [2]int{250, 250}, codes, what)
 	case persona.Outcome{Status: persona.StatusRisky, Reason: "mailbox_full"}:
 		require.Contains(t, []int{422, 452, 552, 550}, codes[0], what)
-	case persona.Outcome{Status: persona.StatusInvalid, Reason: "mailbox_not_found"}, persona.Outcome{Status: persona.StatusInvalid, Reason: "mailbox_disabled"}:
+	case persona.Outcome{Status: persona.StatusInvalid, Reason: "mailbox_not_found"},
+		persona.Outcome{Status: persona.StatusInvalid, Reason: "mailbox_disabled"}:
 		require.Equal(t, 5, codes[0]/100, what)
 	}
 }
 
 func TestServerOnLoopback(t *testing.T) {
 	free := netip.MustParseAddrPort("127.0.0.1:0")
-	s, err := Start(t.Context(), world.Config{Network: netip.MustParsePrefix("127.80.0.0/16"), SMTPPort: world.AnyPort, DNS: free, HTTP: free}, Loopback{})
+	s, err := Start(t.Context(), world.Config{Network: netip.MustParsePrefix("127.80.0.0/16"), SMTPPort: world.AnyPort,
+		DNS: free, HTTP: free}, Loopback{})
 	require.NoError(t, err)
 	m, _, err := new(dns.Client).Exchange(new(dns.Msg).SetQuestion("gmail.com.", dns.TypeMX), s.DNS.String())
 	require.NoError(t, err)
@@ -237,7 +240,8 @@ func TestServerOnLoopback(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 	var report map[string]any
 	require.NoError(t, json.Unmarshal(body, &report))
-	for key, want := range map[string]any{"connections": 1.0, "recipients": 2.0, "refused": 1.0, "excesses": 0.0, "by": []any{}} {
+	for key, want := range map[string]any{"connections": 1.0, "recipients": 2.0, "refused": 1.0, "excesses": 0.0,
+		"by": []any{}} {
 		require.Equal(t, want, report[key], key)
 	}
 	require.NoError(t, s.Close())

@@ -19,7 +19,8 @@ const (
 	MaxBlockRows  = 1 << 16    // rows of one block
 )
 
-// MaxPooledBytes bounds a buffer that is kept for reuse: two blocks of usual rows. Blocks with rows of megabytes are not kept.
+// MaxPooledBytes bounds a buffer that is kept for reuse: two blocks of usual rows. Blocks with rows of megabytes are
+// not kept.
 const MaxPooledBytes = 2 * BlockBytes
 
 // Kind says which refusal an Error is.

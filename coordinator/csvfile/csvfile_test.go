@@ -18,7 +18,8 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// fileRead is a file that was read to its end: its dialect, its e-mail cells, and the file written back with one cell appended.
+// fileRead is a file that was read to its end: its dialect, its e-mail cells, and the file written back with one cell
+// appended.
 type fileRead struct {
 	dialect Dialect
 	emails  []string
@@ -69,13 +70,16 @@ func TestFiles(t *testing.T) {
 			"email,name,ours\na@x.org,Ann,x\nb@x.org,Bob,x\n"},
 		{"crlf", "name,email\r\nAnn,a@x.org\r\nBob,b@x.org", Options{}, []string{"a@x.org", "b@x.org"},
 			"name,email,ours\r\nAnn,a@x.org,x\r\nBob,b@x.org,x\r\n"},
-		{"semicolon", "name;E mail\nA,B;a@x.org\n", Options{}, []string{"a@x.org"}, "name;E mail;ours\nA,B;a@x.org;x\n"},
+		{"semicolon", "name;E mail\nA,B;a@x.org\n", Options{}, []string{"a@x.org"},
+			"name;E mail;ours\nA,B;a@x.org;x\n"},
 		{"tab", "name\temail\nAnn\ta@x.org\n", Options{}, []string{"a@x.org"}, "name\temail\tours\nAnn\ta@x.org\tx\n"},
 		{"pipe", "email|n\na@x.org|1\n", Options{}, []string{"a@x.org"}, "email|n|ours\na@x.org|1|x\n"},
 		{"sep line", "sep=;\r\nemail;n\r\na@x.org;1\r\n", Options{}, []string{"a@x.org"},
 			"sep=;\r\nemail;n;ours\r\na@x.org;1;x\r\n"},
-		{"mark kept", "\xef\xbb\xbfemail\na@x.org\n", Options{}, []string{"a@x.org"}, "\xef\xbb\xbfemail,ours\na@x.org,x\n"},
-		{"quotes", "n,email\n\"a, \"\"b\"\"\nc\",\"a@x.org\"\n\"q\"tail,b@x.org\n", Options{}, []string{"a@x.org", "b@x.org"},
+		{"mark kept", "\xef\xbb\xbfemail\na@x.org\n", Options{}, []string{"a@x.org"},
+			"\xef\xbb\xbfemail,ours\na@x.org,x\n"},
+		{"quotes", "n,email\n\"a, \"\"b\"\"\nc\",\"a@x.org\"\n\"q\"tail,b@x.org\n", Options{},
+			[]string{"a@x.org", "b@x.org"},
 			"n,email,ours\n\"a, \"\"b\"\"\nc\",\"a@x.org\",x\n\"q\"tail,b@x.org,x\n"},
 		{"quote inside a cell is text", "n,email\n6\" pipe,a@x.org\n", Options{}, []string{"a@x.org"},
 			"n,email,ours\n6\" pipe,a@x.org,x\n"},
@@ -88,7 +92,8 @@ func TestFiles(t *testing.T) {
 		{"by number", "n,m\n1,a@x.org\n", Options{Column: "2"}, []string{"a@x.org"}, "n,m,ours\n1,a@x.org,x\n"},
 		{"by name", "n;Mail Address\n1;a@x.org\n", Options{Column: "mailaddress"}, []string{"a@x.org"},
 			"n;Mail Address;ours\n1;a@x.org;x\n"},
-		{"exact name wins", "Email,email\n1,a@x.org\n", Options{}, []string{"a@x.org"}, "Email,email,ours\n1,a@x.org,x\n"},
+		{"exact name wins", "Email,email\n1,a@x.org\n", Options{}, []string{"a@x.org"},
+			"Email,email,ours\n1,a@x.org,x\n"},
 		{"no header", "Ann;a@x.org\nBob;b@x.org\n", Options{NoHeader: true}, []string{"a@x.org", "b@x.org"},
 			"Ann;a@x.org;x\nBob;b@x.org;x\n"},
 		{"no header by number", "a@x.org;Ann\n", Options{NoHeader: true, Column: "1"}, []string{"a@x.org"},
@@ -126,7 +131,8 @@ func TestRefusals(t *testing.T) {
 		{"no column", "name;mail\nx;y\n", Options{}, Unacceptable, 1, `found "name", "mail" (delimiter ';')`},
 		{"no header", "Ann;a@x.org\nBo;b@x.org\n", Options{}, Unacceptable, 1, "has_header=false and email_column=2"},
 		{"header is an address", "a@x.org\nb@x.org\n", Options{Column: "1"}, Unacceptable, 1, "has_header"},
-		{"unclosed quote", "email,n\na@x.org,1\nb@x.org,\"2\nc@x.org,3\n", Options{}, Unacceptable, 3, "unclosed quote"},
+		{"unclosed quote", "email,n\na@x.org,1\nb@x.org,\"2\nc@x.org,3\n", Options{}, Unacceptable, 3,
+			"unclosed quote"},
 		{"long cell", "email,n\na@x.org," + strings.Repeat("x", MaxField+1) + "\n", Options{}, Unacceptable, 2,
 			"longer than 64 KiB"},
 		{"long quoted cell", "email,n\na@x.org,\"" + strings.Repeat("x", 3*MaxField), Options{}, Unacceptable, 2,

@@ -87,7 +87,8 @@ func (r *Reader) detectDialect(o Options, candidates string) (record, error) {
 		}
 		seen = append(seen, rec)
 	}
-	for _, minCells := range []int{2, 1} { // a column by number exists with every delimiter: prefer one that splits the line
+	// a column by number exists with every delimiter: prefer one that splits the line
+	for _, minCells := range []int{2, 1} {
 		for _, rec := range seen {
 			if col, ok := findColumn(rec.cells, o, minCells); ok {
 				r.dialect.Delimiter, r.dialect.Column = rec.delimiter, col
@@ -113,7 +114,8 @@ func (r *Reader) firstRecord(delimiter byte) (record, error) {
 			return rec, nil
 		}
 		if len(r.pending) >= MaxRow {
-			return rec, refuse(Unacceptable, r.line, "the first line is longer than %d MiB; send a CSV file with line ends", MaxRow>>20)
+			return rec, refuse(Unacceptable, r.line,
+				"the first line is longer than %d MiB; send a CSV file with line ends", MaxRow>>20)
 		}
 		if err := r.fill(min(2*len(r.pending), MaxRow)); err != nil {
 			return rec, err
@@ -154,8 +156,9 @@ func (d *Dialect) readRecord(buf []byte, final bool) (record, bool, *Error) {
 	return rec, done, err
 }
 
-// findColumn finds the e-mail column among the cells of the first record: that of Index, if it is set. A column by name is the cell with the exact
-// name, else the leftmost that equals it without case and spaces; a column by number must be one of at least minCells.
+// findColumn finds the e-mail column among the cells of the first record: that of Index, if it is set. A column by name
+// is the cell with the exact name, else the leftmost that equals it without case and spaces; a column by number must be
+// one of at least minCells.
 func findColumn(cells []string, o Options, minCells int) (int, bool) {
 	if o.Index > 0 {
 		return o.Index - 1, o.Index <= len(cells)

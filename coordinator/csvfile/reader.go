@@ -122,7 +122,8 @@ func (r *Reader) Next(b *Block) error {
 		case r.eof:
 			return io.EOF
 		case len(r.pending) >= MaxRow:
-			return refuse(Unacceptable, r.line, "this row is longer than %d MiB; send a CSV file with line ends", MaxRow>>20)
+			return refuse(Unacceptable, r.line, "this row is longer than %d MiB; send a CSV file with line ends",
+				MaxRow>>20)
 		default:
 			if err := r.fill(min(2*len(r.pending), MaxRow)); err != nil {
 				return err
@@ -176,7 +177,8 @@ func (r *Reader) fill(n int) error {
 // IsOneByte reports whether each byte of the file is one character, so that AppendUTF8 has to convert it.
 func (d *Dialect) IsOneByte() bool { return d.Encoding == Windows1252 || d.Encoding == Macintosh }
 
-// AppendUTF8 appends text of the dialect's encoding as UTF-8. UTF-8 text, and UTF-16, which was converted by the Reader, is copied.
+// AppendUTF8 appends text of the dialect's encoding as UTF-8. UTF-8 text, and UTF-16, which was converted by the
+// Reader, is copied.
 func (d *Dialect) AppendUTF8(dst, text []byte) []byte {
 	if !d.IsOneByte() {
 		return append(dst, text...)

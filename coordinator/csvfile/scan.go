@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Parse finds the rows of a block that holds whole rows of this dialect, as Reader.Next returned it. It does not change the
-// dialect, which goroutines may share.
+// Parse finds the rows of a block that holds whole rows of this dialect, as Reader.Next returned it. It does not change
+// the dialect, which goroutines may share.
 func (d *Dialect) Parse(b *Block) error {
 	b.Rows = b.Rows[:0]
 	own := *d
@@ -20,8 +20,8 @@ func (d *Dialect) Parse(b *Block) error {
 	return nil
 }
 
-// scan appends the whole rows of b.Buf to b.Rows and returns their length in bytes. If final, the last row needs no line
-// end. Plain rows cost three vectorised searches; a row with a quote anywhere is read cell by cell.
+// scan appends the whole rows of b.Buf to b.Rows and returns their length in bytes. If final, the last row needs no
+// line end. Plain rows cost three vectorised searches; a row with a quote anywhere is read cell by cell.
 func (d *Dialect) scan(b *Block, final bool) (int, error) {
 	buf, pos := b.Buf, 0
 	newline := d.newline()
@@ -115,7 +115,8 @@ func (d *Dialect) checkRow(b *Block, r *Row) error {
 			"quote cells that contain the delimiter %q", r.Cells, d.Header, MaxExtraCells, d.Delimiter)
 	}
 	if r.End-r.Start > MaxField && d.longField(b.Buf[r.Start:r.End]) {
-		return refuse(Unacceptable, line(), "a cell of this row is longer than %d KiB; shorten it or close its quote", MaxField>>10)
+		return refuse(Unacceptable, line(), "a cell of this row is longer than %d KiB; shorten it or close its quote",
+			MaxField>>10)
 	}
 	d.Widest = max(d.Widest, int(r.Cells))
 	r.Blank = blank(b.Buf[r.EmailStart:r.EmailEnd], r.Quoted)
@@ -147,8 +148,8 @@ type rowScan struct {
 	visit  func(start, end int, quoted bool) // called with every cell, when not nil
 }
 
-// row reads the row at pos; false if the buffer ends before the row and more may follow. An error's Line counts from the
-// row's own line.
+// row reads the row at pos; false if the buffer ends before the row and more may follow. An error's Line counts from
+// the row's own line.
 func (s *rowScan) row(pos int) (bool, *Error) {
 	s.result = Row{Start: uint32(pos)}
 	newline := s.d.newline()
@@ -157,7 +158,8 @@ func (s *rowScan) row(pos int) (bool, *Error) {
 		if quoted {
 			closed := s.closingQuote(pos + 1)
 			if closed < 0 && (s.final || len(s.buf)-start > MaxField) {
-				return false, refuse(Unacceptable, s.linesBefore(start), "unclosed quote (no end within %d KiB): close it, or write \"\" for a quote inside a cell",
+				return false, refuse(Unacceptable, s.linesBefore(start),
+					"unclosed quote (no end within %d KiB): close it, or write \"\" for a quote inside a cell",
 					MaxField>>10)
 			} else if closed < 0 {
 				return false, nil
@@ -169,7 +171,8 @@ func (s *rowScan) row(pos int) (bool, *Error) {
 			pos++
 		}
 		if pos-start > MaxField {
-			return false, refuse(Unacceptable, s.linesBefore(start), "a cell that begins here is longer than %d KiB; shorten it or close its quote", MaxField>>10)
+			return false, refuse(Unacceptable, s.linesBefore(start),
+				"a cell that begins here is longer than %d KiB; shorten it or close its quote", MaxField>>10)
 		}
 		if pos == len(s.buf) && !s.final {
 			return false, nil

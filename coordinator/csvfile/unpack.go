@@ -27,10 +27,12 @@ func unpack(src *bufio.Reader) (r io.Reader, free func(), err error) {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
 		format = "gzip"
 		r, err = gzip.NewReader(src)
-	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}), len(head) == 4 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:], []byte{0x2a, 0x4d, 0x18}):
+	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}), len(head) == 4 && head[0]&0xf0 == 0x50 &&
+		bytes.Equal(head[1:], []byte{0x2a, 0x4d, 0x18}):
 		var z *zstd.Decoder
 		format = "zstd"
-		z, err = zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		z, err = zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(maxWindow))
 		r, free = z, z.Close
 	case bytes.Equal(head, zipLocal):
 		format = "zip"
@@ -69,7 +71,8 @@ func packingError(src *bufio.Reader, what string, err error) error {
 		return broken
 	}
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrDecoderSizeExceeded) {
-		return refuse(Unacceptable, 0, "the zstd data has a window over %d MiB; pack it without --long or --ultra", maxWindow>>20)
+		return refuse(Unacceptable, 0, "the zstd data has a window over %d MiB; pack it without --long or --ultra",
+			maxWindow>>20)
 	}
 	return refuse(Unacceptable, 0, errPackedFormat, what, err)
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// AppendRow appends row i as UTF-8: its own cells unchanged, padded to the widest row, then ours, then its own line end.
-// The block's bytes must be UTF-8: see AppendUTF8.
+// AppendRow appends row i as UTF-8: its own cells unchanged, padded to the widest row, then ours, then its own line
+// end. The block's bytes must be UTF-8: see AppendUTF8.
 func (d *Dialect) AppendRow(dst []byte, b *Block, i int, ours []string) []byte {
 	dst = d.AppendInputCells(dst, b, i)
 	for _, cell := range ours {
@@ -38,8 +38,8 @@ func (d *Dialect) AppendLineEnd(dst []byte, b *Block, i int) []byte {
 	return append(dst, '\n')
 }
 
-// AppendPreamble appends the preamble, with the names of our columns at the end of the header. A name that the file already
-// has becomes name_2, or the next free number.
+// AppendPreamble appends the preamble, with the names of our columns at the end of the header. A name that the file
+// already has becomes name_2, or the next free number.
 func (d *Dialect) AppendPreamble(dst, preamble []byte, names []string) []byte {
 	if !d.HasHeader {
 		return append(dst, preamble...)
@@ -95,8 +95,9 @@ func (d *Dialect) AppendCell(dst []byte, cell string) []byte {
 	return append(dst, '"')
 }
 
-// ColumnNames gives each column of the widest row a unique name, for formats in which a column needs one. It is the header's cell,
-// with _2 or the next free number if the name occurred before; a column without a header cell is named by its 1-based index.
+// ColumnNames gives each column of the widest row a unique name, for formats in which a column needs one. It is the
+// header's cell, with _2 or the next free number if the name occurred before; a column without a header cell is named
+// by its 1-based index.
 func (d *Dialect) ColumnNames(preamble []byte) []string {
 	var header []string
 	if d.HasHeader {

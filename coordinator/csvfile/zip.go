@@ -132,7 +132,8 @@ func readZipEntry(src *bufio.Reader) (*zipEntry, error) {
 	}
 	// Explorer of older Windows writes backslashes, against APPNOTE.TXT 4.4.17.
 	name := strings.ReplaceAll(string(rest[:nameLen]), `\`, "/")
-	z := &zipEntry{name: name, src: src, streamed: flags&zipStreamed != 0, want: le.Uint32(h[14:]), sum: crc32.NewIEEE()}
+	z := &zipEntry{name: name, src: src, streamed: flags&zipStreamed != 0, want: le.Uint32(h[14:]),
+		sum: crc32.NewIEEE()}
 	isFolder := strings.HasSuffix(name, "/")
 	if isFolder && method == zipStored && z.streamed { // some programs write no descriptor then
 		head, _ := src.Peek(4)

@@ -190,8 +190,9 @@ func TestArchivesThatAreRefused(t *testing.T) {
 func TestFilesOfOtherKindsAreNamed(t *testing.T) {
 	for start, says := range map[string]string{"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "Excel workbook of the older format",
 		"%PDF-1.7\n": "a PDF document", "{\\rtf1\\ansi": "rich text",
-		"BEGIN:VCARD\r\nVERSION:3.0": "vCard", "7z\xbc\xaf\x27\x1c\x00\x04": "7z archive", "Rar!\x1a\x07\x01\x00": "RAR",
-		"\xfd7zXZ\x00": "xz file", "BZh91AY&SY": "bzip2"} {
+		"BEGIN:VCARD\r\nVERSION:3.0": "vCard", "7z\xbc\xaf\x27\x1c\x00\x04": "7z archive",
+		"Rar!\x1a\x07\x01\x00": "RAR",
+		"\xfd7zXZ\x00":         "xz file", "BZh91AY&SY": "bzip2"} {
 		for _, how := range []string{"plain", "gzip", "zip"} {
 			_, err := read(strings.NewReader(pack(t, how, start+strings.Repeat("x", 100))), Options{})
 			require.ErrorContains(t, err, says, how)

@@ -37,8 +37,8 @@ func (r *Receiver) newCounter(job string, seed uint64) (*duplicateCounter, error
 	return &duplicateCounter{seed: seed, spill: s, domains: consumerDomains(r.cfg.Table())}, err
 }
 
-// appendHashes appends a record for each row of a block that has an address, and the domain of each address that parses. It is
-// safe for concurrent use.
+// appendHashes appends a record for each row of a block that has an address, and the domain of each address that
+// parses. It is safe for concurrent use.
 func (c *duplicateCounter) appendHashes(dst []byte, domains []string, b *csvfile.Block) ([]byte, []string) {
 	for i := range b.Rows {
 		press.Yield(i)

@@ -48,9 +48,12 @@ func TestDefaultMaxHoursFollowThePlan(t *testing.T) {
 	require.Greater(t, want, 60)
 	require.Less(t, want, MaxHours)
 	require.Equal(t, want, hours(Options{}, people(5_000, "hotmail.com")))
-	require.InDelta(t, want, hours(Options{}, people(5_000, "hotmail.com"), people(5_000, "Hotmail.com")), 1, "duplicates are asked once")
-	require.InDelta(t, want, hours(Options{}, people(2_500, "hotmail.com"), people(2_500, "live.com")), 1, "one receiver")
-	require.Equal(t, want, hours(Options{}, people(1, "first.example"), oneAddressPerDomain(maxCounted), people(5_000, "hotmail.com")), "behind many others")
+	require.InDelta(t, want, hours(Options{}, people(5_000, "hotmail.com"), people(5_000, "Hotmail.com")), 1,
+		"duplicates are asked once")
+	require.InDelta(t, want, hours(Options{}, people(2_500, "hotmail.com"), people(2_500, "live.com")), 1,
+		"one receiver")
+	require.Equal(t, want, hours(Options{}, people(1, "first.example"), oneAddressPerDomain(maxCounted),
+		people(5_000, "hotmail.com")), "behind many others")
 	require.Greater(t, hours(Options{}, people(5_000, "shop.example")), 24, "a host of its own")
 	require.Equal(t, 24, hours(Options{}, people(5_000, "yahoo.com")), "it accepts anything, and is not asked")
 	require.Equal(t, MaxHours, hours(Options{}, people(100_000, "hotmail.com")))

@@ -36,13 +36,15 @@ type Options struct {
 	Key                     string          // id of the API key, for the account's own records
 	Reading                 csvfile.Options // its Limits are the receiver's
 	MaxAge                  time.Duration   // 0 forces fresh probes
-	MaxHours                int             // 1 to 720; 0: 24, or 1.5 times the least time that the budgets allow, if that is more
-	NoSMTP, Test, Details   bool
-	CallbackURL             string
-	CallbackContent         string
-	CallbackInput           bool // the callback's rows include the other columns of the list
+	// 1 to 720; 0: 24, or 1.5 times the least time that the budgets allow, if that is more
+	MaxHours              int
+	NoSMTP, Test, Details bool
+	CallbackURL           string
+	CallbackContent       string
+	CallbackInput         bool // the callback's rows include the other columns of the list
 	// Parts returns what else is committed when the job is accepted: reservation, idempotency. It is called after
-	// counting, and may still change the job's options and its state. An error of a part refuses the job and is returned unwrapped.
+	// counting, and may still change the job's options and its state. An error of a part refuses the job and is
+	// returned unwrapped.
 	Parts func(*store.Job) []store.Part
 }
 
@@ -79,8 +81,8 @@ func (r *Receiver) Receiving(id string) bool {
 }
 
 // Accept receives a list, checks and counts all of it, and makes it a job, in constant memory. A refused file is a
-// *csvfile.Error. A returned job survives a crash. After an error no files are left, except if it is unknown whether the
-// commit succeeded: the next start decides that.
+// *csvfile.Error. A returned job survives a crash. After an error no files are left, except if it is unknown whether
+// the commit succeeded: the next start decides that.
 func (r *Receiver) Accept(ctx context.Context, u Upload) (*store.Job, error) {
 	if err := pipeline.Acquire(ctx, r.slots); err != nil {
 		return nil, err
@@ -89,8 +91,10 @@ func (r *Receiver) Accept(ctx context.Context, u Upload) (*store.Job, error) {
 	var id [16]byte
 	rand.Read(id[:])
 	j := &store.Job{
-		ID: hex.EncodeToString(id[:]), Account: u.Account, Key: u.Key, State: store.JobQueued, Name: u.Name, Filename: u.Filename, MaxAge: u.MaxAge, MaxHours: u.MaxHours,
-		NoSMTP: u.NoSMTP, Test: u.Test, Details: u.Details, CallbackURL: u.CallbackURL, CallbackContent: u.CallbackContent, CallbackInput: u.CallbackInput,
+		ID: hex.EncodeToString(id[:]), Account: u.Account, Key: u.Key, State: store.JobQueued, Name: u.Name,
+		Filename: u.Filename, MaxAge: u.MaxAge, MaxHours: u.MaxHours,
+		NoSMTP: u.NoSMTP, Test: u.Test, Details: u.Details, CallbackURL: u.CallbackURL,
+		CallbackContent: u.CallbackContent, CallbackInput: u.CallbackInput,
 	}
 	r.receiving.Store(j.ID, true)
 	defer r.receiving.Delete(j.ID)

@@ -14,8 +14,8 @@ const (
 	spillStart  = 512      // for a partition with few records, as in a short list
 )
 
-// spill sorts fixed-size records into partitions on disk, with one small buffer in memory for each partition.
-// Within a partition the records stay in the order in which they were added. It is not durable: it is used for one count.
+// spill sorts fixed-size records into partitions on disk, with one small buffer in memory for each partition. Within a
+// partition the records stay in the order in which they were added. It is not durable: it is used for one count.
 type spill struct {
 	f       vfs.File
 	end     int64 // of the file
@@ -36,7 +36,8 @@ func createSpill(fs vfs.FS, path string, partitions int) (*spill, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &spill{f: f, fs: fs, path: path, bufs: make([][]byte, partitions), extents: make([][]extent, partitions)}, nil
+	return &spill{f: f, fs: fs, path: path, bufs: make([][]byte, partitions), extents: make([][]extent, partitions)},
+		nil
 }
 
 func (s *spill) add(p int, rec []byte) error {

@@ -14,8 +14,8 @@ import (
 	"probity/store"
 )
 
-// OpenAnswers opens the answers of a job: the answers file of a finished job, else its log. It returns nil if the job has
-// no answers yet.
+// OpenAnswers opens the answers of a job: the answers file of a finished job, else its log. It returns nil if the job
+// has no answers yet.
 func (d *Dirs) OpenAnswers(j *store.Job) (vfs.File, error) {
 	if j.Answers != nil {
 		f, err := d.Open(j.ID, j.Answers.Name)
@@ -61,7 +61,8 @@ func (d *Dirs) CreateAnswers(job string) (*results.AnswersWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &results.AnswersWriter{Pending: p, Rows: jobfiles.NewRowsWriter(p), File: store.AnswersFile{Name: p.Name()}}, nil
+	return &results.AnswersWriter{Pending: p, Rows: jobfiles.NewRowsWriter(p), File: store.AnswersFile{Name: p.Name()}},
+		nil
 }
 
 // ReplaceLog replaces a job's log of rows atomically and durably.

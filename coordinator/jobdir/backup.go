@@ -9,7 +9,8 @@ import (
 	"probity/internal/wholefile"
 )
 
-// LinkAll links the files of all jobs that are not linked yet into a backup. Files that disappear meanwhile belong to a job that has expired.
+// LinkAll links the files of all jobs that are not linked yet into a backup. Files that disappear meanwhile belong to a
+// job that has expired.
 func (d *Dirs) LinkAll(dir string) error {
 	disk := d.FS
 	ids, err := disk.List(d.Dir)
@@ -29,7 +30,8 @@ func (d *Dirs) LinkAll(dir string) error {
 			return err
 		}
 		for _, name := range names {
-			if name == FileSpill || name == FileChunks || name == FileCallback || strings.HasSuffix(name, wholefile.New) {
+			if name == FileSpill || name == FileChunks || name == FileCallback ||
+				strings.HasSuffix(name, wholefile.New) {
 				continue // incomplete, or made again when needed
 			}
 			err := disk.Link(d.Path(id, name), disk.PathJoin(to, name))

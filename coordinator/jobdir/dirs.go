@@ -24,8 +24,9 @@ const (
 
 // The kinds of a job's objects.
 const (
-	KindUpload  = "upload"
-	KindAnswers = "answers" // a rows log with each row once, in row order; the job's record has its length, row count and last checksum
+	KindUpload = "upload"
+	// a rows log with each row once, in row order; the job's record has its length, row count and last checksum
+	KindAnswers = "answers"
 	KindResult  = "result"
 )
 
@@ -46,7 +47,8 @@ func New(s *store.Store, fs vfs.FS, dataDir string, workers int) *Dirs {
 	if err != nil {
 		panic("BUG: zstd options: " + err.Error())
 	}
-	return &Dirs{Folder: jobfiles.Folder{FS: fs, Dir: fs.PathJoin(dataDir, FolderName)}, store: s, Decoder: d, locks: map[string]*jobLock{}}
+	return &Dirs{Folder: jobfiles.Folder{FS: fs, Dir: fs.PathJoin(dataDir, FolderName)}, store: s, Decoder: d,
+		locks: map[string]*jobLock{}}
 }
 
 // jobLock is held while the files of a job are changed: by its runner for a step, by an erasure, or by its expiry.

@@ -28,13 +28,14 @@ func (d *Dirs) OpenUpload(j *store.Job) (u *jobfiles.Upload, err error) {
 		j = now
 	}
 	if err == nil && (u.Rows() != j.Rows || u.Duplicates() != j.Duplicates) {
-		return nil, errors.Join(fmt.Errorf("%s of %d rows, %d of them duplicates; the job has %d and %d: %w", j.Upload, u.Rows(), u.Duplicates(), j.Rows, j.Duplicates, jobfiles.ErrDamaged), u.Close())
+		return nil, errors.Join(fmt.Errorf("%s of %d rows, %d of them duplicates; the job has %d and %d: %w", j.Upload,
+			u.Rows(), u.Duplicates(), j.Rows, j.Duplicates, jobfiles.ErrDamaged), u.Close())
 	}
 	return u, err
 }
 
-// RemoveOrphans deletes the objects that the job's record does not name: left by an interrupted upload or erasure, or undeletable
-// for an erasure. The job's lock is held.
+// RemoveOrphans deletes the objects that the job's record does not name: left by an interrupted upload or erasure, or
+// undeletable for an erasure. The job's lock is held.
 func (d *Dirs) RemoveOrphans(id string) error {
 	names, err := d.List(id)
 	if err != nil {
@@ -72,8 +73,8 @@ func (d *Dirs) RemoveOrphansIfIdle(id string) error {
 	return d.RemoveOrphans(id)
 }
 
-// HasOrphans reports whether a job's folder has objects from before an erasure. Objects that the running job will name soon do not
-// count.
+// HasOrphans reports whether a job's folder has objects from before an erasure. Objects that the running job will name
+// soon do not count.
 func (d *Dirs) HasOrphans(j *store.Job) (bool, error) {
 	names, err := d.List(j.ID)
 	return slices.ContainsFunc(names, func(name string) bool {

@@ -97,7 +97,8 @@ func (g *group) reset() {
 func (g *group) empty() bool { return len(g.answers)+len(g.deferred) == 0 }
 
 func (g *group) full() bool {
-	return len(g.answers) >= groupEntries*entryBytes || len(g.deferred) >= groupEntries*deferredBytes || len(g.names) >= groupNames
+	return len(g.answers) >= groupEntries*entryBytes || len(g.deferred) >= groupEntries*deferredBytes ||
+		len(g.names) >= groupNames
 }
 
 func (g *group) size() int { return len(g.names) + len(g.answers) + len(g.deferred) }
@@ -123,8 +124,9 @@ func (g *group) name(s string) uint32 {
 func (g *group) add(r *Row) {
 	if r.Kind != None {
 		rec := NewRecord(r.Kind, r.Verdict)
-		g.addRecord(r.Number, &rec, Names{NameProvider: r.Verdict.ProviderName, NameRule: r.Verdict.Rule, NameMX: r.MX, NameSuggestion: r.Suggestion,
-			NameDetails: r.Details})
+		g.addRecord(r.Number, &rec, Names{NameProvider: r.Verdict.ProviderName, NameRule: r.Verdict.Rule, NameMX: r.MX,
+			NameSuggestion: r.Suggestion,
+			NameDetails:    r.Details})
 	}
 	if r.Deferred {
 		g.addDeferral(r.Number, &r.Deferral)
@@ -246,7 +248,8 @@ func groupLength(head []byte) int {
 		return 0
 	}
 	answers, deferred, names := le.Uint32(head[32:]), le.Uint32(head[36:]), le.Uint32(head[40:])
-	if answers > groupEntries || deferred > groupEntries || names > maxNamesBytes || names%nameAlign != 0 || answers+deferred == 0 || le.Uint32(head[44:]) != 0 {
+	if answers > groupEntries || deferred > groupEntries || names > maxNamesBytes || names%nameAlign != 0 ||
+		answers+deferred == 0 || le.Uint32(head[44:]) != 0 {
 		return 0
 	}
 	n := groupHeaderBytes + int(names) + int(answers)*entryBytes + int(deferred)*deferredBytes

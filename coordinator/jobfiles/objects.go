@@ -11,8 +11,8 @@ import (
 	"probity/internal/wholefile"
 )
 
-// Folder has the immutable files of jobs, the objects, in a folder for each job, where other files may be too. An object exists whole and
-// durable or not at all, and it never changes. The methods may be called from any goroutine.
+// Folder has the immutable files of jobs, the objects, in a folder for each job, where other files may be too. An
+// object exists whole and durable or not at all, and it never changes. The methods may be called from any goroutine.
 type Folder struct {
 	FS  vfs.FS
 	Dir string // holds the folders of jobs
@@ -23,7 +23,8 @@ func (f *Folder) Path(job string, file ...string) string {
 	return f.FS.PathJoin(append([]string{f.Dir, job}, file...)...)
 }
 
-// Create starts an object of a job under a new, unique name: the kind, a dash and 16 hexadecimal digits. It also makes the job's folder.
+// Create starts an object of a job under a new, unique name: the kind, a dash and 16 hexadecimal digits. It also makes
+// the job's folder.
 func (f *Folder) Create(job, kind string) (*Pending, error) {
 	var b [8]byte
 	rand.Read(b[:])
@@ -36,11 +37,12 @@ func (f *Folder) Create(job, kind string) (*Pending, error) {
 	return p, err
 }
 
-// Open opens an object of a job. If there is none, the error wraps fs.ErrNotExist. It can be read until it is closed, even if it is deleted
-// meanwhile.
+// Open opens an object of a job. If there is none, the error wraps fs.ErrNotExist. It can be read until it is closed,
+// even if it is deleted meanwhile.
 func (f *Folder) Open(job, name string) (vfs.File, error) { return f.FS.Open(f.Path(job, name)) }
 
-// Remove removes files of a job up to the first that cannot be removed. A missing file is no error. The folder is not synced.
+// Remove removes files of a job up to the first that cannot be removed. A missing file is no error. The folder is not
+// synced.
 func (f *Folder) Remove(job string, files ...string) error {
 	for _, name := range files {
 		path := f.Path(job, name)
@@ -64,7 +66,8 @@ func (f *Folder) Delete(job string, names ...string) (err error) {
 	return wholefile.SyncDir(f.FS, f.Path(job))
 }
 
-// List names the objects of a job, in no order, and those that a crash left unfinished, which cannot be opened, only deleted.
+// List names the objects of a job, in no order, and those that a crash left unfinished, which cannot be opened, only
+// deleted.
 func (f *Folder) List(job string) (names []string, err error) {
 	found, err := f.FS.List(f.Path(job))
 	for _, name := range found {
@@ -99,8 +102,8 @@ func (p *Pending) close() error {
 	return f.Close()
 }
 
-// Commit makes the object durable, then visible, and then the job's folder durable, which may be new. After an error the object may exist
-// or not.
+// Commit makes the object durable, then visible, and then the job's folder durable, which may be new. After an error
+// the object may exist or not.
 func (p *Pending) Commit() error {
 	err := p.f.Sync()
 	if err = errors.Join(err, p.close()); err != nil {

@@ -155,14 +155,15 @@ func TestFolderListsOnlyObjects(t *testing.T) {
 	o := &Folder{disk, "jobs"}
 	name, err := putObject(o, "j", "upload", "x")
 	require.NoError(t, err)
-	for _, other := range []string{"rows", "results.new", "upload-x", "upload-", "-", "upload-00112233445566778", "upload-0011223344556677"} {
+	for _, other := range []string{"rows", "results.new", "upload-x", "upload-", "-", "upload-00112233445566778",
+		"upload-0011223344556677"} {
 		writeFile(t, disk, "jobs/j/"+other, []byte("x"))
 	}
 	require.Equal(t, slices.Sorted(slices.Values([]string{name, "upload-0011223344556677"})), listObjects(t, o, "j"))
 }
 
-// TestObjectIsWholeOrAbsent fails each step of writing an object, failed and failed but persisted, and cuts the power. An object that
-// opens is whole, a committed one is there, and leftovers can be listed and deleted.
+// TestObjectIsWholeOrAbsent fails each step of writing an object, failed and failed but persisted, and cuts the power.
+// An object that opens is whole, a committed one is there, and leftovers can be listed and deleted.
 func TestObjectIsWholeOrAbsent(t *testing.T) {
 	const text = "a text"
 	for _, persist := range []bool{false, true} {

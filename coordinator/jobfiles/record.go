@@ -10,9 +10,9 @@ import (
 // RecordBytes is the length of a Record.
 const RecordBytes = 32
 
-// Record is the stored answer of one row: the core of the verdict (see engine.AppendCore), with its kind and the reference to its details in
-// place of the basis of its score, then its names. The score is fixed when the record is made, so that results, callbacks and dashboard always agree. The zero
-// record is no answer.
+// Record is the stored answer of one row: the core of the verdict (see engine.AppendCore), with its kind and the
+// reference to its details in place of the basis of its score, then its names. The score is fixed when the record is
+// made, so that results, callbacks and dashboard always agree. The zero record is no answer.
 type Record [RecordBytes]byte
 
 // Kind says how a row's answer came about.

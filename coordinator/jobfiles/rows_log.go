@@ -21,7 +21,8 @@ const maxLogBytes = 31 << 30
 
 var errLogFull = errors.New("the log of the job's rows is over 31 GiB")
 
-// RowsLog is the log of a running job, open for appending. One goroutine writes; rows that are added meanwhile share its next sync.
+// RowsLog is the log of a running job, open for appending. One goroutine writes; rows that are added meanwhile share
+// its next sync.
 type RowsLog struct {
 	f       vfs.File
 	writer  groupWriter
@@ -46,8 +47,8 @@ type RowsLog struct {
 // groups holds groups for reuse by the logs of all jobs.
 var groups = sync.Pool{New: func() any { return newGroup() }}
 
-// OpenRows reads the log, calls visit with each group, and prepares to append after the last whole one. after says how long a row may
-// wait for its sync; nil means FlushAfter. Rows are written only after Start.
+// OpenRows reads the log, calls visit with each group, and prepares to append after the last whole one. after says how
+// long a row may wait for its sync; nil means FlushAfter. Rows are written only after Start.
 func OpenRows(fs vfs.FS, path string, after func() time.Duration, visit func(*Group) error) (*RowsLog, LogEnd, error) {
 	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -64,8 +65,9 @@ func OpenRows(fs vfs.FS, path string, after func() time.Duration, visit func(*Gr
 		after = func() time.Duration { return FlushAfter }
 	}
 	l := &RowsLog{
-		f: f, writer: groupWriter{w: io.NewOffsetWriter(f, end.At), end: end}, durable: end.number, after: after, current: groups.Get().(*group),
-		wake: make(chan struct{}, 1), done: make(chan struct{}),
+		f: f, writer: groupWriter{w: io.NewOffsetWriter(f, end.At), end: end}, durable: end.number, after: after,
+		current: groups.Get().(*group),
+		wake:    make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	l.written.L = &l.mu
 	return l, end, nil
@@ -149,7 +151,8 @@ func (l *RowsLog) Wrote() bool {
 	return l.wrote
 }
 
-// Add adds rows. It waits while over 8 MiB wait for their sync. Its error is that of an earlier write: the log takes no more rows.
+// Add adds rows. It waits while over 8 MiB wait for their sync. Its error is that of an earlier write: the log takes no
+// more rows.
 func (l *RowsLog) Add(rows []Row) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

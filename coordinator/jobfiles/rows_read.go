@@ -21,8 +21,8 @@ type LogEnd struct {
 
 // ReadRows calls visit with each whole group of a rows log in the order in which they were written.
 //
-// The log ends at the first group that a crash left incomplete; bytes after that are not read. A group that cannot be read is damage
-// if a later group says that it was durable: it is counted and skipped.
+// The log ends at the first group that a crash left incomplete; bytes after that are not read. A group that cannot be
+// read is damage if a later group says that it was durable: it is counted and skipped.
 func ReadRows(f io.ReaderAt, visit func(*Group) error) (LogEnd, error) {
 	r := rowsReader{f: f, buf: make([]byte, groupHeaderBytes)}
 	var end LogEnd
@@ -98,8 +98,8 @@ func (r *rowsReader) readFull(b []byte, at int64) (bool, error) {
 
 const searchBytes = 64 << 10 // bytes of the log searched at a time
 
-// findNext searches for the next group which says that the group after end was durable. If there is none, the log ends at end, unless
-// a newer program wrote it.
+// findNext searches for the next group which says that the group after end was durable. If there is none, the log ends
+// at end, unless a newer program wrote it.
 func (r *rowsReader) findNext(end LogEnd) (bool, error) {
 	n, err := r.f.ReadAt(r.buf[:1], end.At)
 	if n == 0 && errors.Is(err, io.EOF) && end.At > 0 {

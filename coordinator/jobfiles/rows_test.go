@@ -118,17 +118,21 @@ func TestLogRoundTrip(t *testing.T) {
 }
 
 func drawRows(t *rapid.T) (rows []Row, logged []loggedRow) {
-	names := rapid.SampledFrom([]string{"", "google", "Ä mx1.example mx2.example", strings.Repeat("x", 300), strings.Repeat("y", maxNameBytes)})
+	names := rapid.SampledFrom([]string{"", "google", "Ä mx1.example mx2.example", strings.Repeat("x", 300),
+		strings.Repeat("y", maxNameBytes)})
 	for range rapid.IntRange(1, 30).Draw(t, "rows") {
-		r := Row{Number: rapid.Uint32().Draw(t, "row"), Kind: Kind(rapid.IntRange(int(None), int(Provisional)).Draw(t, "kind"))}
+		r := Row{Number: rapid.Uint32().Draw(t, "row"),
+			Kind: Kind(rapid.IntRange(int(None), int(Provisional)).Draw(t, "kind"))}
 		if r.Kind != None {
-			v := engine.VerdictFor(engine.ReasonMailboxNotFound, names.Draw(t, "rule"), 0, time.UnixMilli(1_700_000_000_000))
+			v := engine.VerdictFor(engine.ReasonMailboxNotFound, names.Draw(t, "rule"), 0,
+				time.UnixMilli(1_700_000_000_000))
 			v.ProviderName = names.Draw(t, "provider")
 			r.Verdict = &v
 			r.MX = names.Draw(t, "mx")
 			r.Suggestion = names.Draw(t, "suggestion")
 			r.Details = names.Draw(t, "details")
-			logged = append(logged, loggedRow{row: r.Number, kind: r.Kind, reason: v.Reason, names: Names{v.ProviderName, v.Rule, r.MX, r.Suggestion, r.Details}})
+			logged = append(logged, loggedRow{row: r.Number, kind: r.Kind, reason: v.Reason,
+				names: Names{v.ProviderName, v.Rule, r.MX, r.Suggestion, r.Details}})
 		}
 		r.Deferred = r.Kind != Final
 		if r.Deferred {
@@ -143,8 +147,8 @@ func drawRows(t *rapid.T) (rows []Row, logged []loggedRow) {
 	return rows, logged
 }
 
-// TestTruncatedLogKeepsItsFirstGroups cuts a log at every byte. The whole groups before the cut are read without damage, and rows can
-// be added.
+// TestTruncatedLogKeepsItsFirstGroups cuts a log at every byte. The whole groups before the cut are read without
+// damage, and rows can be added.
 func TestTruncatedLogKeepsItsFirstGroups(t *testing.T) {
 	fs := vfs.NewMem()
 	writeLog(t, fs, "rows", []Row{answer(1, "a")}, []Row{answer(2, "b"), answer(3, "a")}, []Row{answer(4, "c")})
@@ -163,8 +167,8 @@ func TestTruncatedLogKeepsItsFirstGroups(t *testing.T) {
 	}
 }
 
-// TestGroupsBeyondTheEndAreNotRead: of two unsynced groups only the second reached the disk. The next start writes another group in
-// place of the first, of the same length.
+// TestGroupsBeyondTheEndAreNotRead: of two unsynced groups only the second reached the disk. The next start writes
+// another group in place of the first, of the same length.
 func TestGroupsBeyondTheEndAreNotRead(t *testing.T) {
 	fs := vfs.NewMem()
 	writeLog(t, fs, "rows", []Row{answer(1, "a")})
@@ -203,10 +207,12 @@ func openFile(t testing.TB, fs vfs.FS, path string) vfs.File {
 	return f
 }
 
-// TestFlippedBitDamagesOnlyItsGroup flips each bit of each group but the last. The rows of all other groups are read unchanged.
+// TestFlippedBitDamagesOnlyItsGroup flips each bit of each group but the last. The rows of all other groups are read
+// unchanged.
 func TestFlippedBitDamagesOnlyItsGroup(t *testing.T) {
 	fs := vfs.NewMem()
-	writeLog(t, fs, "rows", []Row{answer(1, "a"), answer(2, "b")}, []Row{answer(3, "c"), {Number: 4, Deferred: true, Deferral: Deferral{Source: "s"}}}, []Row{answer(5, "d")})
+	writeLog(t, fs, "rows", []Row{answer(1, "a"), answer(2, "b")},
+		[]Row{answer(3, "c"), {Number: 4, Deferred: true, Deferral: Deferral{Source: "s"}}}, []Row{answer(5, "d")})
 	whole := readFile(t, fs, "rows")
 	all, _ := readAll(t, fs, "rows")
 	last := 0
@@ -277,7 +283,8 @@ func TestCopyOmitsRemovedNames(t *testing.T) {
 // TestRowsShareOneSync checks that rows wait for each other's sync as long as after says.
 func TestRowsShareOneSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, _, err := OpenRows(vfs.NewMem(), "rows", func() time.Duration { return time.Second }, func(*Group) error { return nil })
+		l, _, err := OpenRows(vfs.NewMem(), "rows", func() time.Duration { return time.Second },
+			func(*Group) error { return nil })
 		require.NoError(t, err)
 		l.Start()
 		require.NoError(t, l.Add([]Row{answer(1, "a")}))

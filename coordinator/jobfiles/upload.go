@@ -86,14 +86,16 @@ func (w *UploadWriter) Written(from io.ReaderAt, unpack *zstd.Decoder) *Upload {
 // AddDuplicate adds a row whose address occurs first in an earlier row. Rows must ascend.
 func (w *UploadWriter) AddDuplicate(row, first uint32) error {
 	if int64(row) <= w.last || first >= row || int64(row) >= w.rows {
-		return fmt.Errorf("upload of %d rows: row %d repeats row %d, after row %d: %w", w.rows, row, first, w.last, ErrDamaged)
+		return fmt.Errorf("upload of %d rows: row %d repeats row %d, after row %d: %w", w.rows, row, first, w.last,
+			ErrDamaged)
 	}
 	for f := &w.frames[w.next]; row-f.First >= f.Rows; f = &w.frames[w.next] {
 		if err := w.flushDuplicates(); err != nil {
 			return err
 		}
 	}
-	w.pendingDuplicates = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(w.pendingDuplicates, row), first)
+	w.pendingDuplicates = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(w.pendingDuplicates, row),
+		first)
 	w.last = int64(row)
 	w.duplicates++
 	return nil

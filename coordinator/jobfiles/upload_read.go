@@ -119,7 +119,8 @@ func checkMagic(what string, magic []byte, want string) error {
 	case string(magic) == want:
 		return nil
 	case string(magic[:version]) == want[:version] && magic[version+1] == ^v:
-		return fmt.Errorf("%w: %s has version %d and this program knows %d: use the newer program that wrote it", ErrVersion, what, v, want[version])
+		return fmt.Errorf("%w: %s has version %d and this program knows %d: use the newer program that wrote it",
+			ErrVersion, what, v, want[version])
 	}
 	return fmt.Errorf("%s does not end as one does: %w", what, ErrDamaged)
 }
@@ -143,12 +144,14 @@ func (u *Upload) Unpack(i int, packed, rows []byte) ([]byte, []byte, error) {
 	}
 	rows, err = u.unpack.DecodeAll(packed, rows[:0])
 	if err != nil || len(rows) != int(u.Frames[i].Raw) {
-		return packed, rows, fmt.Errorf("upload: frame %d has %d bytes, want %d: %w", i, len(rows), u.Frames[i].Raw, errors.Join(ErrDamaged, err))
+		return packed, rows, fmt.Errorf("upload: frame %d has %d bytes, want %d: %w", i, len(rows), u.Frames[i].Raw,
+			errors.Join(ErrDamaged, err))
 	}
 	return packed, rows, nil
 }
 
-// AppendFirstRows appends for each row of frame i: one plus the number of the first row with the same address, or zero if it is the first.
+// AppendFirstRows appends for each row of frame i: one plus the number of the first row with the same address, or zero
+// if it is the first.
 func (u *Upload) AppendFirstRows(dst []uint32, i int) ([]uint32, error) {
 	f := &u.Frames[i]
 	from := len(dst)
@@ -159,7 +162,8 @@ func (u *Upload) AppendFirstRows(dst []uint32, i int) ([]uint32, error) {
 	})
 }
 
-// EachDuplicate calls visit with each row that is a duplicate, and the first row with its address, in the order of rows.
+// EachDuplicate calls visit with each row that is a duplicate, and the first row with its address, in the order of
+// rows.
 func (u *Upload) EachDuplicate(visit func(row, first uint32) error) error {
 	for i := range u.Frames {
 		if err := u.frameDuplicates(i, visit); err != nil {
@@ -245,7 +249,8 @@ func (r *FrameReader) Read(u *Upload, d *csvfile.Dialect, i int) (err error) {
 	if d.IsOneByte() {
 		r.Block.Buf = d.AppendUTF8(nil, r.raw)
 	}
-	r.Block.Rows = slices.Grow(r.Block.Rows[:0], int(min(f.Rows, csvfile.MaxBlockRows))) // a short list would not reuse a larger slice
+	// a short list would not reuse a larger slice
+	r.Block.Rows = slices.Grow(r.Block.Rows[:0], int(min(f.Rows, csvfile.MaxBlockRows)))
 	if err := d.Parse(&r.Block); err != nil {
 		return fmt.Errorf("upload frame %d: %w: %w", i, ErrDamaged, err)
 	}

@@ -41,7 +41,8 @@ func (s *testUpload) write(o *Folder, pack *zstd.Encoder) (name string, err erro
 	w := NewUploadWriter(p)
 	line := int64(2)
 	for i, text := range s.frames {
-		err = errors.Join(err, w.AddFrame(pack.EncodeAll([]byte(text), nil), Frame{Line: line, Rows: uint32(s.rows[i]), Raw: uint32(len(text))}))
+		err = errors.Join(err, w.AddFrame(pack.EncodeAll([]byte(text), nil),
+			Frame{Line: line, Rows: uint32(s.rows[i]), Raw: uint32(len(text))}))
 		line += int64(s.rows[i])
 	}
 	for row, first := range s.firstRows {
@@ -84,7 +85,8 @@ func readUpload(o *Folder, name string, unpack *zstd.Decoder) (s testUpload, err
 		}
 	}
 	if int64(row) != u.Rows() || duplicates != u.Duplicates() {
-		return s, fmt.Errorf("%d rows and %d duplicates, and it says %d and %d", row, duplicates, u.Rows(), u.Duplicates())
+		return s, fmt.Errorf("%d rows and %d duplicates, and it says %d and %d", row, duplicates, u.Rows(),
+			u.Duplicates())
 	}
 	return s, nil
 }
@@ -194,7 +196,8 @@ func TestNoUploadIsFinishedOnAFailingDisk(t *testing.T) {
 
 // TestDuplicateRefersToAnEarlierRow: any other reference is refused before it is written.
 func TestDuplicateRefersToAnEarlierRow(t *testing.T) {
-	for _, pairs := range [][][2]uint32{{{3, 3}}, {{3, 4}}, {{10, 1}}, {{1 << 31, 1}}, {{5, 1}, {5, 1}}, {{5, 1}, {4, 1}}} {
+	for _, pairs := range [][][2]uint32{{{3, 3}}, {{3, 4}}, {{10, 1}}, {{1 << 31, 1}}, {{5, 1}, {5, 1}},
+		{{5, 1}, {4, 1}}} {
 		w := NewUploadWriter(&bytes.Buffer{})
 		require.NoError(t, w.AddFrame(nil, Frame{Rows: 4}))
 		require.NoError(t, w.AddFrame(nil, Frame{Rows: 6}))

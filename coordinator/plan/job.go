@@ -47,7 +47,8 @@ type Planner struct {
 }
 
 // Plan computes the least time for the rows of a job's upload that are not answered.
-func (pl *Planner) Plan(ctx context.Context, j *store.Job, u *jobfiles.Upload, answered jobfiles.RowSet, o Options) (JobPlan, error) {
+func (pl *Planner) Plan(ctx context.Context, j *store.Job, u *jobfiles.Upload, answered jobfiles.RowSet,
+	o Options) (JobPlan, error) {
 	p := jobPlanner{Planner: pl, job: j, domains: map[string]int{}, plan: JobPlan{Refused: o.Refused}}
 	if err := p.countDomains(ctx, u, answered); err != nil {
 		return JobPlan{}, err
@@ -128,7 +129,8 @@ func (p *jobPlanner) countDomains(ctx context.Context, u *jobfiles.Upload, answe
 	return pipeline.Run(new(pipeline.Pool[plannedFrame]), p.Workers, fill, work, take)
 }
 
-// lookUp finds the routes of the domains and adds their recipients to the plan. Domains not found within limit are uncounted.
+// lookUp finds the routes of the domains and adds their recipients to the plan. Domains not found within limit are
+// uncounted.
 func (p *jobPlanner) lookUp(ctx context.Context, limit time.Duration) error {
 	lookupCtx := ctx
 	if limit > 0 {

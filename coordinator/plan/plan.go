@@ -175,7 +175,8 @@ func (t *Tally) Add(route *engine.Route, domain string, due Load) bool {
 		t.receivers[route.Key] = r
 	}
 	r.total, t.asked = r.total.plus(due), t.asked.plus(due)
-	if p.Kind != engine.KindWide || !slices.Contains(p.ByAddress, domain) { // all addresses of the domain go to one source
+	// all addresses of the domain go to one source
+	if p.Kind != engine.KindWide || !slices.Contains(p.ByAddress, domain) {
 		r.largest = r.largest.max(due)
 	}
 	return true

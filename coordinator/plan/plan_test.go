@@ -13,7 +13,8 @@ import (
 
 // provider is a receiver with a limit of refusals per hour.
 func provider(id string, kind engine.Kind, perHour int) *engine.Provider {
-	return &engine.Provider{ID: id, Name: "The " + id, Kind: kind, Probe: true, ByAddress: []string{id + ".com"}, Limits: engine.Limits{RefusalsPerHour: perHour}}
+	return &engine.Provider{ID: id, Name: "The " + id, Kind: kind, Probe: true, ByAddress: []string{id + ".com"},
+		Limits: engine.Limits{RefusalsPerHour: perHour}}
 }
 
 func routeTo(p *engine.Provider) *engine.Route {
@@ -21,8 +22,10 @@ func routeTo(p *engine.Provider) *engine.Route {
 }
 
 func TestFirstWindowTakesNoTime(t *testing.T) {
-	for due, want := range map[float64]time.Duration{0: 0, 1: 0, 20: 0, 20.5: time.Hour, 21: time.Hour, 40: time.Hour, 41: 2 * time.Hour} {
-		require.Equal(t, want, minTimeOf(&engine.Limits{RefusalsPerHour: 20}, Load{Refused: due}).span, "%v refused", due)
+	for due, want := range map[float64]time.Duration{0: 0, 1: 0, 20: 0, 20.5: time.Hour, 21: time.Hour, 40: time.Hour,
+		41: 2 * time.Hour} {
+		require.Equal(t, want, minTimeOf(&engine.Limits{RefusalsPerHour: 20}, Load{Refused: due}).span, "%v refused",
+			due)
 	}
 	require.Zero(t, minTimeOf(&engine.Limits{}, Load{1e6, 1e6}).span, "no limit")
 }
@@ -41,7 +44,8 @@ func TestNoScheduleIsFaster(t *testing.T) {
 }
 
 func TestSlowestLimitBinds(t *testing.T) {
-	limits := engine.Limits{RefusalsPerHour: 20, RecipientsPerMinute: 60, ConnectionsPerMinute: 10, RecipientsPerConnection: 2, RefusalsPerConnection: 1}
+	limits := engine.Limits{RefusalsPerHour: 20, RecipientsPerMinute: 60, ConnectionsPerMinute: 10,
+		RecipientsPerConnection: 2, RefusalsPerConnection: 1}
 	for _, want := range []struct {
 		due Load
 		binding
@@ -56,10 +60,11 @@ func TestSlowestLimitBinds(t *testing.T) {
 	require.Equal(t, binding{6 * time.Minute, "recipients_per_minute", 60}, minTimeOf(&limits, Load{400, 20}))
 }
 
-// The kinds: a narrow route has one source; a wide provider has all, by domain, and by address at the domains that its row names; a
-// provider with tenants has all, or as many as its row allows, by domain.
+// The kinds: a narrow route has one source; a wide provider has all, by domain, and by address at the domains that its
+// row names; a provider with tenants has all, or as many as its row allows, by domain.
 func TestWorkIsSplitByKind(t *testing.T) {
-	narrow, wide, tenants := provider("narrow", engine.KindNarrow, 10), provider("wide", engine.KindWide, 10), provider("tenants", engine.KindTenants, 10)
+	narrow, wide, tenants := provider("narrow", engine.KindNarrow, 10), provider("wide", engine.KindWide, 10),
+		provider("tenants", engine.KindTenants, 10)
 	capped := provider("capped", engine.KindTenants, 10)
 	capped.FleetSources = 2
 	var tally Tally
@@ -73,8 +78,10 @@ func TestWorkIsSplitByKind(t *testing.T) {
 	require.Equal(t, 7*time.Hour, p.MinTime)
 	require.Equal(t, Load{640, 320}, p.Asked)
 	require.Equal(t, []Receiver{
-		{Route: "narrow", Provider: "The narrow", Kind: engine.KindNarrow, Sources: 1, Due: Load{160, 80}, MinTime: 7 * time.Hour, Limit: "refusals_per_hour", Budget: 10},
-		{Route: "capped", Provider: "The capped", Kind: engine.KindTenants, Sources: 2, Due: Load{160, 80}, MinTime: 3 * time.Hour, Limit: "refusals_per_hour", Budget: 10},
+		{Route: "narrow", Provider: "The narrow", Kind: engine.KindNarrow, Sources: 1, Due: Load{160, 80},
+			MinTime: 7 * time.Hour, Limit: "refusals_per_hour", Budget: 10},
+		{Route: "capped", Provider: "The capped", Kind: engine.KindTenants, Sources: 2, Due: Load{160, 80},
+			MinTime: 3 * time.Hour, Limit: "refusals_per_hour", Budget: 10},
 		{Route: "tenants", Provider: "The tenants", Kind: engine.KindTenants, Sources: 8, Due: Load{160, 80}},
 		{Route: "wide", Provider: "The wide", Kind: engine.KindWide, Sources: 8, Due: Load{160, 80}},
 	}, p.Receivers)
@@ -99,7 +106,8 @@ func TestMoreSourcesNeverTakeLonger(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var tally Tally
 		for i := range rapid.IntRange(1, 20).Draw(t, "domains") {
-			kind := rapid.SampledFrom([]engine.Kind{engine.KindNarrow, engine.KindWide, engine.KindTenants}).Draw(t, "kind")
+			kind := rapid.SampledFrom([]engine.Kind{engine.KindNarrow, engine.KindWide, engine.KindTenants}).Draw(t,
+				"kind")
 			p := provider(fmt.Sprintf("p%d-%s", i%5, kind), kind, 1+i%5)
 			domain := rapid.SampledFrom([]string{p.ID + ".com", fmt.Sprintf("d%d.example", i)}).Draw(t, "domain")
 			n := rapid.IntRange(1, 500).Draw(t, "addresses")
@@ -131,7 +139,8 @@ func round(l Load) Load {
 
 func TestUnaskedReceiversNeedNoTime(t *testing.T) {
 	var tally Tally
-	disabled, all, open := provider("off", engine.KindNarrow, 10), provider("all", engine.KindNarrow, 10), provider("open", engine.KindNarrow, 10)
+	disabled, all, open := provider("off", engine.KindNarrow, 10), provider("all", engine.KindNarrow, 10),
+		provider("open", engine.KindNarrow, 10)
 	disabled.Probe, all.AcceptAll = false, true
 	require.False(t, tally.Add(routeTo(disabled), "a.example", Load{1, 1}))
 	require.False(t, tally.Add(routeTo(all), "b.example", Load{1, 1}))
@@ -158,7 +167,8 @@ func TestPlanFromDomainNames(t *testing.T) {
 func TestPlanNamesTheSlowestReceivers(t *testing.T) {
 	var tally Tally
 	for i := range 30 {
-		tally.Add(routeTo(provider(fmt.Sprintf("p%02d", i), engine.KindNarrow, 10)), "a.example", Load{Refused: float64(10 * i)})
+		tally.Add(routeTo(provider(fmt.Sprintf("p%02d", i), engine.KindNarrow, 10)), "a.example",
+			Load{Refused: float64(10 * i)})
 	}
 	p := tally.Plan(1)
 	require.Len(t, p.Receivers, maxReceivers)

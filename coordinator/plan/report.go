@@ -29,15 +29,18 @@ type ReceiverReport struct {
 
 // Report returns the plan in whole seconds and whole recipients.
 func (p *JobPlan) Report() Report {
-	r := Report{Sources: p.Sources, RefusedShare: p.Refused, Addresses: p.Addresses, Unasked: p.Unasked, Uncounted: p.Uncounted,
+	r := Report{Sources: p.Sources, RefusedShare: p.Refused, Addresses: p.Addresses, Unasked: p.Unasked,
+		Uncounted:    p.Uncounted,
 		LeastSeconds: int64(p.MinTime.Seconds()), Receivers: make([]ReceiverReport, 0, len(p.Receivers))}
 	if p.MoreToHalve > 0 {
 		r.Halve = &p.MoreToHalve
 	}
 	for i := range p.Receivers {
 		from := &p.Receivers[i]
-		to := ReceiverReport{Route: from.Route, Provider: from.Provider, Kind: from.Kind.String(), Sources: from.Sources,
-			Recipients: int64(math.Round(from.Due.Recipients)), Refused: int64(math.Round(from.Due.Refused)), LeastSeconds: int64(from.MinTime.Seconds())}
+		to := ReceiverReport{Route: from.Route, Provider: from.Provider, Kind: from.Kind.String(),
+			Sources:    from.Sources,
+			Recipients: int64(math.Round(from.Due.Recipients)), Refused: int64(math.Round(from.Due.Refused)),
+			LeastSeconds: int64(from.MinTime.Seconds())}
 		if from.Limit != "" {
 			to.Limit, to.Budget = &from.Limit, &from.Budget
 		}

@@ -17,8 +17,9 @@ import (
 	"probity/internal/wholefile"
 )
 
-// WriteResults writes the results of a finished job, one JSON object a line. Calls for one job must not overlap. The rows are kept, compressed,
-// from the first attempt until DropResults: a receiver that reads for hours holds an open file, not a render slot.
+// WriteResults writes the results of a finished job, one JSON object a line. Calls for one job must not overlap. The
+// rows are kept, compressed, from the first attempt until DropResults: a receiver that reads for hours holds an open
+// file, not a render slot.
 func (f *Files) WriteResults(ctx context.Context, job string, w io.Writer) error {
 	path := f.cfg.Files.Path(job, jobdir.FileCallback)
 	file, err := f.cfg.Files.FS.Open(path)
@@ -74,7 +75,8 @@ func (f *Files) renderCallback(ctx context.Context, job, path string) error {
 	}
 	j, err := f.cfg.Store.Job(job)
 	if err == nil {
-		err = f.Results(ctx, job, results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.Zstd}, NoInput: !j.CallbackInput}, file)
+		err = f.Results(ctx, job, results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.Zstd},
+			NoInput: !j.CallbackInput}, file)
 	}
 	if err == nil {
 		err = file.Sync()

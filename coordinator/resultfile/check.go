@@ -9,9 +9,10 @@ import (
 	"probity/store"
 )
 
-// Check reads the files that the record of a job names and returns jobfiles.ErrDamaged for the first that is missing or not as it was
-// written. A job that gives no results any more, or whose record tells of damage, needs no files. The log of an unfinished job may be
-// missing or damaged: its rows are asked again. So may a result file, which is made again from the answers.
+// Check reads the files that the record of a job names and returns jobfiles.ErrDamaged for the first that is missing or
+// not as it was written. A job that gives no results any more, or whose record tells of damage, needs no files. The log
+// of an unfinished job may be missing or damaged: its rows are asked again. So may a result file, which is made again
+// from the answers.
 func (f *Files) Check(j *store.Job) error {
 	if j.Damage != "" || j.State == store.JobFailed || j.State == store.JobExpired {
 		return nil

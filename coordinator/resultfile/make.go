@@ -35,8 +35,8 @@ func (m *Made) SetOn(j *store.Job) {
 	j.Result, j.ResultSHA, j.ResultBytes = m.result, m.sha, m.bytes
 }
 
-// Make makes the result file of a job, and its answers file if there is none, and counts their rows. No record refers to
-// them yet.
+// Make makes the result file of a job, and its answers file if there is none, and counts their rows. No record refers
+// to them yet.
 func (f *Files) Make(ctx context.Context, j *store.Job) (rf Made, err error) {
 	if err := pipeline.Acquire(ctx, f.assemblySlots); err != nil {
 		return rf, err

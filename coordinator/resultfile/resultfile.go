@@ -63,7 +63,8 @@ type Files struct {
 // New makes a Files for a machine with so many processors.
 func New(cfg Config, processors int) *Files {
 	assemblies := min(maxAssemblies, max(1, processors/2))
-	return &Files{cfg: cfg, assemblySlots: make(chan struct{}, assemblies), renderSlots: make(chan struct{}, maxRenders)}
+	return &Files{cfg: cfg, assemblySlots: make(chan struct{}, assemblies),
+		renderSlots: make(chan struct{}, maxRenders)}
 }
 
 // msgDamaged is what a finished job shows of damage to its files.
@@ -72,8 +73,9 @@ const msgDamaged = "a file of the job is damaged on the server's disk: results a
 // replaced are the errors of files that may have been replaced.
 var replaced = []error{jobfiles.ErrDamaged, fs.ErrNotExist}
 
-// Results writes the results of a job in the form and with the rows that f selects. Nothing is written until the checksum of the
-// stored file, or for another form all answers, were checked; after a later error w has a part of the results.
+// Results writes the results of a job in the form and with the rows that f selects. Nothing is written until the
+// checksum of the stored file, or for another form all answers, were checked; after a later error w has a part of the
+// results.
 func (f *Files) Results(ctx context.Context, id string, filter results.Filter, w io.Writer) error {
 	filter = filter.WithDefaults()
 	j, err := f.cfg.Store.Job(id)
@@ -160,8 +162,8 @@ func (f *Files) refuseDamaged(j *store.Job, wrong error) error {
 	return errors.Join(wrong, err)
 }
 
-// RemakeAndCommit makes the result file of a finished job again, and its answers file if it has none. Counts and charge must not
-// change. The job's lock is held.
+// RemakeAndCommit makes the result file of a finished job again, and its answers file if it has none. Counts and charge
+// must not change. The job's lock is held.
 func (f *Files) RemakeAndCommit(ctx context.Context, j *store.Job) (*store.Job, error) {
 	now := *j
 	if err := f.Remake(ctx, &now); err != nil {
@@ -183,7 +185,8 @@ func (f *Files) RemakeAndCommit(ctx context.Context, j *store.Job) (*store.Job, 
 // Remake makes the files of RemakeAndCommit and sets them in j, without a commit.
 func (f *Files) Remake(ctx context.Context, j *store.Job) error {
 	made, err := f.Make(ctx, j)
-	if err == nil && (!maps.Equal(made.Counts(), j.Counts) || !maps.Equal(made.Reasons(), j.Reasons) || made.Charged != j.Charged) {
+	if err == nil && (!maps.Equal(made.Counts(), j.Counts) || !maps.Equal(made.Reasons(), j.Reasons) ||
+		made.Charged != j.Charged) {
 		err = fmt.Errorf("the answers do not match the counts of the job: %w", jobfiles.ErrDamaged)
 	}
 	if err != nil {
@@ -193,8 +196,8 @@ func (f *Files) Remake(ctx context.Context, j *store.Job) error {
 	return nil
 }
 
-// OpenStored opens the result file of a finished job and checks it: a damaged or missing file is made again from the answers. The
-// returned record belongs to the file and has its length. The caller closes the file.
+// OpenStored opens the result file of a finished job and checks it: a damaged or missing file is made again from the
+// answers. The returned record belongs to the file and has its length. The caller closes the file.
 func (f *Files) OpenStored(ctx context.Context, id string) (vfs.File, *store.Job, error) {
 	j, err := f.cfg.Store.Job(id)
 	if err != nil {
@@ -252,7 +255,8 @@ func (f *Files) openStored(ctx context.Context, j *store.Job) (vfs.File, error) 
 // verifyStored compares a result file with the checksum in the job's record.
 func verifyStored(ctx context.Context, j *store.Job, f vfs.File) error {
 	sum := sha256.New()
-	_, err := io.CopyBuffer(sum, pipeline.ContextReader{Context: ctx, Reader: io.NewSectionReader(f, 0, j.ResultBytes+1)}, make([]byte, 256<<10))
+	_, err := io.CopyBuffer(sum, pipeline.ContextReader{Context: ctx,
+		Reader: io.NewSectionReader(f, 0, j.ResultBytes+1)}, make([]byte, 256<<10))
 	if err == nil && hex.EncodeToString(sum.Sum(nil)) != j.ResultSHA {
 		err = fmt.Errorf("the result file is not as it was written: %w", jobfiles.ErrDamaged)
 	}
@@ -266,8 +270,8 @@ type fileVersion struct {
 	changed time.Time
 }
 
-// verifiedFiles remembers for a short time which result files were verified, so that a file that is fetched in many ranges is not verified
-// for each.
+// verifiedFiles remembers for a short time which result files were verified, so that a file that is fetched in many
+// ranges is not verified for each.
 type verifiedFiles struct {
 	mu sync.Mutex
 	at map[fileVersion]time.Time
@@ -301,7 +305,8 @@ func (vf *verifiedFiles) clear() {
 	clear(vf.at)
 }
 
-// copyStored writes the stored file, decompressed if unpack. Damage that shows before the first byte was written is mended.
+// copyStored writes the stored file, decompressed if unpack. Damage that shows before the first byte was written is
+// mended.
 func (f *Files) copyStored(ctx context.Context, id string, w io.Writer, unpack bool) error {
 	for again := false; ; again = true {
 		sent := byteCount(0)

@@ -10,8 +10,8 @@ import (
 	"probity/store"
 )
 
-// ReadAnswers calls visit with each whole group of a job's answers and returns where they end. If the answers of a finished
-// job differ from its record, the error is jobfiles.ErrDamaged.
+// ReadAnswers calls visit with each whole group of a job's answers and returns where they end. If the answers of a
+// finished job differ from its record, the error is jobfiles.ErrDamaged.
 func ReadAnswers(j *store.Job, f vfs.File, visit func(*jobfiles.Group) error) (end jobfiles.LogEnd, err error) {
 	if f == nil {
 		return end, nil
@@ -26,7 +26,8 @@ func ReadAnswers(j *store.Job, f vfs.File, visit func(*jobfiles.Group) error) (e
 		}
 		return visit(g)
 	})
-	if a := j.Answers; err == nil && a != nil && (end.Damaged > 0 || end.At != a.Bytes || end.Sum != a.Sum || rows != a.Rows) {
+	if a := j.Answers; err == nil && a != nil && (end.Damaged > 0 || end.At != a.Bytes || end.Sum != a.Sum ||
+		rows != a.Rows) {
 		err = fmt.Errorf("the answers file %s is not as it was written: %w", a.Name, jobfiles.ErrDamaged)
 	}
 	return end, err

@@ -23,8 +23,8 @@ import (
 	"probity/store"
 )
 
-// windowRows bounds the rows whose records are in memory at one time, 32 bytes each. Each window reads the groups of the
-// log that have rows of it. Answers arrive roughly in row order, so each group is read two or three times.
+// windowRows bounds the rows whose records are in memory at one time, 32 bytes each. Each window reads the groups of
+// the log that have rows of it. Answers arrive roughly in row order, so each group is read two or three times.
 const windowRows = 1 << 19
 
 // Assembly joins a job's answers with its rows.
@@ -91,7 +91,8 @@ type Config struct {
 	Suggest     func(engine.Address) string         // did-you-mean, empty where there is none
 	TestVerdict func(engine.Address) engine.Verdict // of the rows of test jobs
 	Table       func() *engine.Table                // has the sources of rules
-	// Probability is how probable it is that an address of an account takes mail, as outcome.Probability says; nil: not known.
+	// Probability is how probable it is that an address of an account takes mail, as outcome.Probability says; nil: not
+	// known.
 	Probability func(account string, b outcome.Bin) (p float64, n int64, known bool)
 }
 
@@ -106,11 +107,12 @@ func New(cfg Config) *Renderer {
 	return &Renderer{cfg: cfg, pages: pipeline.Pool[page]{Reset: (*page).clearForReuse}}
 }
 
-// Open joins a job's answers with the rows of its upload. It takes over the files, also if it returns an error. answers is nil if
-// the job has none yet.
+// Open joins a job's answers with the rows of its upload. It takes over the files, also if it returns an error. answers
+// is nil if the job has none yet.
 func (r *Renderer) Open(j *store.Job, upload *jobfiles.Upload, answers vfs.File, f Filter) (*Assembly, error) {
 	f = f.WithDefaults()
-	a := &Assembly{r: r, job: j, filter: f, upload: upload, savedAnswers: answers, compressor: compressor{method: f.Compress, zstd: r.cfg.Encoder}}
+	a := &Assembly{r: r, job: j, filter: f, upload: upload, savedAnswers: answers,
+		compressor: compressor{method: f.Compress, zstd: r.cfg.Encoder}}
 	err := json.Unmarshal(j.Dialect, &a.dialect)
 	if err == nil {
 		// The whole log is read once, to index its groups and to count missing answers and damaged groups.
@@ -237,8 +239,8 @@ func (a *Assembly) writePacked(w io.Writer, b []byte) error {
 	return err
 }
 
-// loadWindow reads the records of a window of frames from the log, and copies them to the answers file if one is made. A duplicate
-// gets the record of its first row, and has no answer of its own in the file.
+// loadWindow reads the records of a window of frames from the log, and copies them to the answers file if one is made.
+// A duplicate gets the record of its first row, and has no answer of its own in the file.
 func (a *Assembly) loadWindow(next, end, rows int) (err error) {
 	from := a.upload.Frames[next].First
 	a.windowStart = from
@@ -268,7 +270,8 @@ func (a *Assembly) loadWindow(next, end, rows int) (err error) {
 	}
 	for _, s := range a.groups {
 		n, _ := slices.BinarySearchFunc(a.duplicates, s.first, duplicateRow.compareFirst)
-		if (int(s.first) >= int(from)+rows || s.last < from) && (n == len(a.duplicates) || a.duplicates[n].first > s.last) {
+		if (int(s.first) >= int(from)+rows || s.last < from) &&
+			(n == len(a.duplicates) || a.duplicates[n].first > s.last) {
 			continue // no row of the window, and no first row of its duplicates
 		}
 		if err := jobfiles.ReadGroup(a.savedAnswers, s.at, a.applyGroup); err != nil {
@@ -361,7 +364,9 @@ func (a *Assembly) verdict(r *jobfiles.Record) (shownVerdict, error) {
 	case !final:
 		return shownVerdict{}, nil
 	case a.job.Cancelled:
-		return shownVerdict{Verdict: engine.VerdictFor(engine.ReasonCancelled, "job/cancelled", 0, a.job.FinishedAt), present: true}, nil
+		return shownVerdict{Verdict: engine.VerdictFor(engine.ReasonCancelled, "job/cancelled", 0, a.job.FinishedAt),
+			present: true}, nil
 	}
-	return shownVerdict{Verdict: engine.VerdictFor(engine.ReasonTimeout, "job/max-hours", 0, a.job.FinishedAt), present: true}, nil
+	return shownVerdict{Verdict: engine.VerdictFor(engine.ReasonTimeout, "job/max-hours", 0, a.job.FinishedAt),
+		present: true}, nil
 }

@@ -7,8 +7,8 @@ import (
 	"probity/engine"
 )
 
-// cells writes the columns of an answer in CSV. Words, numbers and times never need quotes, whatever the delimiter, so they
-// are not scanned (BenchmarkCells).
+// cells writes the columns of an answer in CSV. Words, numbers and times never need quotes, whatever the delimiter, so
+// they are not scanned (BenchmarkCells).
 type cells struct {
 	delimiter byte
 	day       int64  // most times are of the same day

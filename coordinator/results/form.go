@@ -16,8 +16,9 @@ type Format string
 
 // The formats.
 const (
-	CSV   Format = "csv"   // the input with our columns appended
-	JSONL Format = "jsonl" // one object a line: row, then the verification result, then the row's other columns as input
+	CSV Format = "csv" // the input with our columns appended
+	// one object a line: row, then the verification result, then the row's other columns as input
+	JSONL Format = "jsonl"
 )
 
 // Compress is the compression of a result.

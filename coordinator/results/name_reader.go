@@ -7,7 +7,8 @@ import (
 	"probity/coordinator/jobfiles"
 )
 
-// nameReader reads the names that the answers of one job refer to. It caches many: most rows repeat names of earlier rows.
+// nameReader reads the names that the answers of one job refer to. It caches many: most rows repeat names of earlier
+// rows.
 type nameReader struct {
 	f       io.ReaderAt // rows log or answers file
 	dialect *csvfile.Dialect

@@ -17,8 +17,10 @@ import (
 )
 
 // columns are the names of the columns that are appended to the input.
-var columns = [...]string{"verify_status", "verify_score", "verify_reason", "verify_syntax_valid", "verify_domain_exists", "verify_smtp_valid",
-	"verify_is_disposable", "verify_is_role_based", "verify_is_free_email", "verify_smtp_provider", "verify_mx_records", "verify_did_you_mean",
+var columns = [...]string{"verify_status", "verify_score", "verify_reason", "verify_syntax_valid",
+	"verify_domain_exists", "verify_smtp_valid",
+	"verify_is_disposable", "verify_is_role_based", "verify_is_free_email", "verify_smtp_provider", "verify_mx_records",
+	"verify_did_you_mean",
 	"verify_from_cache", "verify_verified_at"}
 
 // page is one frame that is rendered for the result; its memory is reused.
@@ -162,7 +164,8 @@ func (p *page) addDetails(ans *answer, t *shownVerdict) error {
 		d.Normalized = addr.Folded()
 	}
 	if of := p.a.r.cfg.Probability; of != nil && !p.a.job.Test {
-		if chance, n, known := of(p.a.job.Account, outcome.BinOf(ans.provider.text, v.Status, v.Reason, ans.v.Score)); known {
+		if chance, n, known := of(p.a.job.Account,
+			outcome.BinOf(ans.provider.text, v.Status, v.Reason, ans.v.Score)); known {
 			d.Chance = details.Chance{Value: chance, N: n}
 		}
 	}
@@ -225,7 +228,8 @@ func (p *page) writeJSON(i int, n uint32, ans *answer) {
 	for host := range strings.FieldsSeq(ans.mx.text) {
 		p.hosts = append(p.hosts, host)
 	}
-	r := row{email: string(p.mail), verdict: &ans.v, score: ans.v.Score, provider: ans.provider.text, mx: p.hosts, credits: ans.credits}
+	r := row{email: string(p.mail), verdict: &ans.v, score: ans.v.Score, provider: ans.provider.text, mx: p.hosts,
+		credits: ans.credits}
 	p.text = r.appendKeys(append(b, ','))
 	if d := ans.details; d != nil {
 		p.text = d.AppendJSON(append(p.text, `,"details":`...), ans.scored)
@@ -233,8 +237,8 @@ func (p *page) writeJSON(i int, n uint32, ans *answer) {
 	p.endJSON(i)
 }
 
-// endJSON ends the object of row i, with its input if wanted: all columns of the list except the address; missing cells of a short
-// row are empty.
+// endJSON ends the object of row i, with its input if wanted: all columns of the list except the address; missing cells
+// of a short row are empty.
 func (p *page) endJSON(i int) {
 	if p.a.inputs == nil {
 		p.text = append(p.text, '}', '\n')

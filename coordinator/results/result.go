@@ -26,10 +26,12 @@ type Single struct {
 // AppendJSON appends the verification result of the API: 15 keys, or 16 with details. The score is as of now.
 func (s *Single) AppendJSON(dst []byte, now time.Time) []byte {
 	v := &s.Verdict
-	r := row{email: s.Email, verdict: v, score: engine.Score(v, now), provider: v.ProviderName, mx: v.MX, credits: s.Credits}
+	r := row{email: s.Email, verdict: v, score: engine.Score(v, now), provider: v.ProviderName, mx: v.MX,
+		credits: s.Credits}
 	dst = r.appendKeys(append(dst, '{'))
 	if s.Details {
-		d := details.Details{Verdict: v, Normalized: s.Normalized, DidYouMean: s.DidYouMean, Node: s.Node, Took: s.Took, Table: s.Table, Chance: s.Chance}
+		d := details.Details{Verdict: v, Normalized: s.Normalized, DidYouMean: s.DidYouMean, Node: s.Node, Took: s.Took,
+			Table: s.Table, Chance: s.Chance}
 		dst = d.AppendJSON(append(dst, `,"details":`...), now)
 	}
 	return append(dst, '}')

@@ -14,7 +14,8 @@ import (
 // TestAliasIsShownOnlyInDetails: without details, the bytes of a result do not change.
 func TestAliasIsShownOnlyInDetails(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	plain := Single{Email: "ann@mask.example", Verdict: engine.VerdictFor(engine.ReasonCatchAll, "decoy/accepted", engine.FlagFree, at)}
+	plain := Single{Email: "ann@mask.example", Verdict: engine.VerdictFor(engine.ReasonCatchAll, "decoy/accepted",
+		engine.FlagFree, at)}
 	alias := plain
 	alias.Verdict.Flags |= engine.FlagAlias
 	require.Equal(t, string(plain.AppendJSON(nil, at)), string(alias.AppendJSON(nil, at)))

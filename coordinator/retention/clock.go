@@ -21,8 +21,8 @@ const (
 	longDistrust  = 24 * time.Hour // if the clock is before the saved one, or more than a day after it
 )
 
-// adjust records that the wall clock shows now, which is by more than expected. At a start the downtime is unknown: by is all
-// the time since the saved clock.
+// adjust records that the wall clock shows now, which is by more than expected. At a start the downtime is unknown: by
+// is all the time since the saved clock.
 func (c *Clock) adjust(now time.Time, by time.Duration) {
 	wait := shortDistrust
 	if by < -maxDrift || by > longDistrust {

@@ -59,8 +59,8 @@ const (
 	maxReady       = 7 * 24 * time.Hour // then a job that was not started is deleted
 )
 
-// Run checks the clock each minute, and each hour expires jobs, deletes those that were not started, and deletes old records, until ctx ends or the state store fails. A
-// failed removal is tried again an hour later.
+// Run checks the clock each minute, and each hour expires jobs, deletes those that were not started, and deletes old
+// records, until ctx ends or the state store fails. A failed removal is tried again an hour later.
 func (s *Sweeper) Run(ctx context.Context) error {
 	t := time.NewTicker(clockEvery)
 	defer t.Stop()
@@ -85,7 +85,8 @@ func (s *Sweeper) Run(ctx context.Context) error {
 		}
 		kept = now
 		expired := s.endAll(now, store.StageKept, s.cfg.Results, s.cfg.Expire, "a job could not be expired")
-		unstarted := s.endAll(now, store.StageReady, maxReady, s.cfg.Delete, "a job that was not started could not be deleted")
+		unstarted := s.endAll(now, store.StageReady, maxReady, s.cfg.Delete,
+			"a job that was not started could not be deleted")
 		deleted := s.deleteOldRecords(now)
 		orphans := s.LogUnlessFatal(s.removeOrphanFolders(), "orphaned job folders were not looked for")
 		if err := errors.Join(expired, unstarted, deleted, orphans); err != nil {
@@ -105,7 +106,8 @@ func (s *Sweeper) LogUnlessFatal(err error, what string, args ...any) error {
 }
 
 // endAll expires or deletes the jobs of a stage that have been in it for as long as they may.
-func (s *Sweeper) endAll(now time.Time, stage store.JobStage, kept time.Duration, end func(id string) error, failed string) error {
+func (s *Sweeper) endAll(now time.Time, stage store.JobStage, kept time.Duration, end func(id string) error,
+	failed string) error {
 	if now.Before(s.cfg.Clock.NotBefore(time.Time{})) {
 		return nil
 	}
@@ -140,8 +142,8 @@ func (s *Sweeper) deleteOldRecords(now time.Time) error {
 	return err
 }
 
-// removeOrphanFolders removes the folders of jobs that have expired or that the store does not know (broken uploads). In
-// the other folders it removes the objects that no record names.
+// removeOrphanFolders removes the folders of jobs that have expired or that the store does not know (broken uploads).
+// In the other folders it removes the objects that no record names.
 func (s *Sweeper) removeOrphanFolders() error {
 	fs, dir := s.cfg.Files.FS, s.cfg.Files.Dir
 	if err := fs.MkdirAll(dir, 0o700); err != nil {
@@ -157,7 +159,8 @@ func (s *Sweeper) removeOrphanFolders() error {
 			continue
 		}
 		if j, err := s.cfg.Store.Job(id); err == nil && j.State != store.JobExpired {
-			if err := s.LogUnlessFatal(s.cfg.Files.RemoveOrphansIfIdle(id), "unused files of a job were not removed", "job", id); err != nil {
+			if err := s.LogUnlessFatal(s.cfg.Files.RemoveOrphansIfIdle(id), "unused files of a job were not removed",
+				"job", id); err != nil {
 				return err
 			}
 			continue
@@ -166,7 +169,8 @@ func (s *Sweeper) removeOrphanFolders() error {
 		}
 		if err := fs.RemoveAll(s.cfg.Files.Path(id)); err != nil {
 			s.cfg.Failures.Add(1)
-			s.cfg.Log.Error("the folder of a deleted job cannot be removed: it is tried again in an hour", "job", id, "error", err)
+			s.cfg.Log.Error("the folder of a deleted job cannot be removed: it is tried again in an hour", "job", id,
+				"error", err)
 		}
 	}
 	return nil

@@ -84,7 +84,8 @@ func Explain(f *Facts) []Receiver {
 		f.addTo(r, key, w)
 	}
 	if f.Unresolved > 0 {
-		byKey["\x00dns"] = &Receiver{Name: NameDNS, Rows: f.Unresolved, Waits: []Wait{{For: ForDNS, Rows: f.Unresolved}}}
+		byKey["\x00dns"] = &Receiver{Name: NameDNS, Rows: f.Unresolved,
+			Waits: []Wait{{For: ForDNS, Rows: f.Unresolved}}}
 	}
 	receivers := make([]Receiver, 0, len(byKey))
 	for _, r := range byKey {
@@ -150,7 +151,8 @@ func (f *Facts) addTo(r *Receiver, key string, w *dispatch.Wait) {
 	case dispatch.WaitAnswer:
 		one := f.heldBack(key, w.Source)
 		held := w.Held
-		if w.Class == chunks.ClassTail && one.For != "" { // which of the tail's rows are held is not told, but what holds them is
+		// which of the tail's rows are held is not told, but what holds them is
+		if w.Class == chunks.ClassTail && one.For != "" {
 			held = w.Rows
 		}
 		r.Asking += w.Rows - held

@@ -52,7 +52,8 @@ func TestReceiversHaveNamesAndTheirRowsCountOnce(t *testing.T) {
 		}
 		require.Equal(t, r.Rows, r.Asking+r.Queued+waiting, r.Name)
 	}
-	require.Equal(t, map[string]int64{"mx2.small.example": 7, google.Provider.Name: 100, "mx1.big.example": 40, NameOthers: 7, NameDNS: 3}, rows)
+	require.Equal(t, map[string]int64{"mx2.small.example": 7, google.Provider.Name: 100, "mx1.big.example": 40,
+		NameOthers: 7, NameDNS: 3}, rows)
 }
 
 func TestWaitsSayWhatHoldsThem(t *testing.T) {
@@ -71,20 +72,28 @@ func TestWaitsSayWhatHoldsThem(t *testing.T) {
 		want   Wait
 	}{
 		"a budget that is used up": {held, []fleet.ReadyQueueReport{spent}, time.Time{},
-			Wait{For: ForBudget, Rows: 9, Opens: in(30 * time.Minute), Last: in(30 * time.Minute), Limit: "refusals_per_hour", Source: "s1", Node: "n1"}},
+			Wait{For: ForBudget, Rows: 9, Opens: in(30 * time.Minute), Last: in(30 * time.Minute),
+				Limit: "refusals_per_hour", Source: "s1", Node: "n1"}},
 		"a budget of which the rest is kept": {held, []fleet.ReadyQueueReport{partly}, time.Time{},
-			Wait{For: ForBudget, Rows: 9, Opens: in(time.Minute), Last: in(time.Minute), Limit: "refusals_per_hour", Source: "s1", Node: "n1"}},
+			Wait{For: ForBudget, Rows: 9, Opens: in(time.Minute), Last: in(time.Minute), Limit: "refusals_per_hour",
+				Source: "s1", Node: "n1"}},
 		"a quarantine": {held, []fleet.ReadyQueueReport{refused}, time.Time{},
-			Wait{For: ForQuarantine, Rows: 9, Opens: in(5 * time.Hour), Last: in(5 * time.Hour), Source: "s1", Node: "n1", Reply: "554 blocked", Rule: "generic/blocked"}},
-		"a node that is away": {held, nil, in(10 * time.Minute), Wait{For: ForNode, Rows: 9, Opens: in(10 * time.Minute), Last: in(10 * time.Minute)}},
-		"another queue": {held, []fleet.ReadyQueueReport{queue("mx.other.example", "s1", "spent", time.Hour)}, time.Time{},
+			Wait{For: ForQuarantine, Rows: 9, Opens: in(5 * time.Hour), Last: in(5 * time.Hour), Source: "s1",
+				Node: "n1", Reply: "554 blocked", Rule: "generic/blocked"}},
+		"a node that is away": {held, nil, in(10 * time.Minute),
+			Wait{For: ForNode, Rows: 9, Opens: in(10 * time.Minute), Last: in(10 * time.Minute)}},
+		"another queue": {held, []fleet.ReadyQueueReport{queue("mx.other.example", "s1", "spent", time.Hour)},
+			time.Time{},
 			Wait{For: ForBudget, Rows: 9, Opens: in(time.Minute), Last: in(time.Minute)}},
-		"rows at the node": {dispatch.Wait{Class: "tail", Route: route, Kind: dispatch.WaitAnswer, Rows: 9, AtProber: true},
+		"rows at the node": {dispatch.Wait{Class: "tail", Route: route, Kind: dispatch.WaitAnswer, Rows: 9,
+			AtProber: true},
 			[]fleet.ReadyQueueReport{queue(route.Key, "s1", "paused", 2*time.Minute)}, time.Time{},
-			Wait{For: ForPause, Rows: 9, Opens: in(2 * time.Minute), Last: in(2 * time.Minute), Source: "s1", Node: "n1"}},
+			Wait{For: ForPause, Rows: 9, Opens: in(2 * time.Minute), Last: in(2 * time.Minute), Source: "s1",
+				Node: "n1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Explain(&Facts{Table: engine.DefaultTable(), Sources: 1, Now: now, Waits: []dispatch.Wait{c.wait}, Queues: c.queues, Awaited: c.away})
+			got := Explain(&Facts{Table: engine.DefaultTable(), Sources: 1, Now: now, Waits: []dispatch.Wait{c.wait},
+				Queues: c.queues, Awaited: c.away})
 			require.Len(t, got, 1)
 			require.Equal(t, []Wait{c.want}, got[0].Waits)
 			require.Equal(t, c.want.Opens, got[0].Opens)

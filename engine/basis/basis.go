@@ -41,7 +41,8 @@ const (
 	GroundsProvider         // a rule of that provider
 )
 
-// Tally is how many recipients a host had answered in one way, by powers of two: 0, 1, 2 to 3, 4 to 15, 16 to 63, or more.
+// Tally is how many recipients a host had answered in one way, by powers of two: 0, 1, 2 to 3, 4 to 15, 16 to 63, or
+// more.
 type Tally uint8
 
 // TallyMost is the greatest Tally.
@@ -117,8 +118,8 @@ const (
 	MaxCheckAge = 1<<14 - 1 // eleven days; a catch-all fact lives seven
 )
 
-// Basis is what a score depends on. The core of a verdict keeps it exactly, so that the score can be computed whenever the
-// verdict is shown. The zero value knows nothing.
+// Basis is what a score depends on. The core of a verdict keeps it exactly, so that the score can be computed whenever
+// the verdict is shown. The zero value knows nothing.
 type Basis struct {
 	Check    Check
 	Control  control.Kind // of an acceptance or of a refusal
@@ -128,20 +129,21 @@ type Basis struct {
 	Accepted Tally // and accepted
 	Grounds  Grounds
 	Learned  Learned
-	// Before is how often the same answer was seen before; an answer after greylisting counts as seen once more. Of an UNKNOWN it
-	// is how often the address was deferred. At most MaxBefore.
+	// Before is how often the same answer was seen before; an answer after greylisting counts as seen once more. Of an
+	// UNKNOWN it is how often the address was deferred. At most MaxBefore.
 	Before       uint8
 	NamesUnknown bool // a temporary refusal whose text names an unknown user
-	// CheckAge is 1 plus the minutes by which the check is older than the answer; 0 is not known. Both times are cut to the
-	// minute first: so the minute of the check can be recovered, and a later answer never makes the check look older.
+	// CheckAge is 1 plus the minutes by which the check is older than the answer; 0 is not known. Both times are cut to
+	// the minute first: so the minute of the check can be recovered, and a later answer never makes the check look
+	// older.
 	CheckAge uint16
 }
 
 // Size is the length in bytes of a stored basis.
 const Size = 5
 
-// Put writes b to the first Size bytes of dst: check (3 bits), control (3), times before (2); distance (3), delay (2), names-unknown (1),
-// learned (2); grounds (2) and the age of the check (14); refused (3) and accepted (3).
+// Put writes b to the first Size bytes of dst: check (3 bits), control (3), times before (2); distance (3), delay (2),
+// names-unknown (1), learned (2); grounds (2) and the age of the check (14); refused (3) and accepted (3).
 func (b *Basis) Put(dst []byte) {
 	_ = dst[Size-1]
 	dst[0] = byte(b.Check) | byte(b.Control)<<3 | b.Before<<6
@@ -158,7 +160,8 @@ func (b *Basis) Read(src []byte) bool {
 	word := binary.BigEndian.Uint16(src[2:])
 	*b = Basis{
 		Check: Check(src[0] & 7), Control: control.Kind(src[0] >> 3 & 7), Before: src[0] >> 6,
-		Distance: Distance(src[1] & 7), Delay: Delay(src[1] >> 3 & 3), NamesUnknown: src[1]>>5&1 != 0, Learned: Learned(src[1] >> 6),
+		Distance: Distance(src[1] & 7), Delay: Delay(src[1] >> 3 & 3), NamesUnknown: src[1]>>5&1 != 0,
+		Learned: Learned(src[1] >> 6),
 		Grounds: Grounds(word >> 14), CheckAge: word & MaxCheckAge,
 		Refused: Tally(src[4] & 7), Accepted: Tally(src[4] >> 3 & 7),
 	}

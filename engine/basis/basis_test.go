@@ -33,7 +33,8 @@ func TestZeroBasisIsZeroBytes(t *testing.T) {
 
 func TestMoreIsNeverASmallerTally(t *testing.T) {
 	require.Equal(t, []Tally{0, 1, 2, 2, 3, 3, 4, 4, TallyMost, TallyMost}, []Tally{
-		TallyOf(0), TallyOf(1), TallyOf(2), TallyOf(3), TallyOf(4), TallyOf(15), TallyOf(16), TallyOf(63), TallyOf(64), TallyOf(math.MaxUint8)})
+		TallyOf(0), TallyOf(1), TallyOf(2), TallyOf(3), TallyOf(4), TallyOf(15), TallyOf(16), TallyOf(63), TallyOf(64),
+		TallyOf(math.MaxUint8)})
 	for n := range uint8(math.MaxUint8) {
 		require.LessOrEqual(t, TallyOf(n), TallyOf(n+1))
 	}
@@ -41,9 +42,11 @@ func TestMoreIsNeverASmallerTally(t *testing.T) {
 
 func TestFartherIsNeverASmallerDistance(t *testing.T) {
 	require.Equal(t, DistanceUnknown, DistanceOf(0))
-	require.Equal(t, []Distance{Distance2, Distance8, Distance32, DistanceFar}, []Distance{DistanceOf(2), DistanceOf(8), DistanceOf(32), DistanceOf(math.MaxUint16)})
+	require.Equal(t, []Distance{Distance2, Distance8, Distance32, DistanceFar},
+		[]Distance{DistanceOf(2), DistanceOf(8), DistanceOf(32), DistanceOf(math.MaxUint16)})
 	for n := uint16(1); n < math.MaxUint16; n++ {
 		require.LessOrEqual(t, DistanceOf(n), DistanceOf(n+1))
 	}
-	require.Equal(t, []Delay{Delay10s, Delay2min, DelayLong}, []Delay{DelayOf(0), DelayOf(time.Minute), DelayOf(time.Hour)})
+	require.Equal(t, []Delay{Delay10s, Delay2min, DelayLong},
+		[]Delay{DelayOf(0), DelayOf(time.Minute), DelayOf(time.Hour)})
 }

@@ -1,5 +1,5 @@
-// Package basis is what the score of a verdict depends on besides its reason, flags and time, in the five bytes in which a verdict keeps it.
-// It is data only: the engine fills it from evidence and turns it into points.
+// Package basis is what the score of a verdict depends on besides its reason, flags and time, in the five bytes in
+// which a verdict keeps it. It is data only: the engine fills it from evidence and turns it into points.
 //
 // Invariants:
 //

@@ -23,9 +23,10 @@ const (
 	maxBytes    = 2048
 )
 
-// Read classifies a reply and returns it as it can be shown. Its escaped lines are read in the likeliest charset in which a rule fits, or
-// in the likeliest of all.
-func Read(t *engine.Table, p *engine.Provider, r engine.Reply, sender engine.SenderIdentity) (engine.Reply, engine.Finding) {
+// Read classifies a reply and returns it as it can be shown. Its escaped lines are read in the likeliest charset in
+// which a rule fits, or in the likeliest of all.
+func Read(t *engine.Table, p *engine.Provider, r engine.Reply,
+	sender engine.SenderIdentity) (engine.Reply, engine.Finding) {
 	if !slices.ContainsFunc(r.Lines, replyline.IsEscaped) {
 		return r, t.Classify(p, r, sender)
 	}
@@ -76,14 +77,15 @@ func readings(lines []string) (all []reading) {
 	return all
 }
 
-// charset is one that mail servers use. common are the first bytes of its usual characters of two bytes; it has none of one.
+// charset is one that mail servers use. common are the first bytes of its usual characters of two bytes; it has none of
+// one.
 type charset struct {
 	encoding encoding.Encoding
 	common   [][2]byte
 }
 
-// charsets has the more frequent ones first: they win where oddities are equal. Each character of one byte is of a Windows charset,
-// except where that differs from the ISO one in letters. It is never written to.
+// charsets has the more frequent ones first: they win where oddities are equal. Each character of one byte is of a
+// Windows charset, except where that differs from the ISO one in letters. It is never written to.
 var charsets = [...]charset{
 	{charmap.Windows1252, nil}, // and ISO 8859-1
 	{charmap.Windows1251, nil},
@@ -93,7 +95,8 @@ var charsets = [...]charset{
 	{japanese.ShiftJIS, [][2]byte{{0x81, 0x83}, {0x88, 0x97}}}, // kana, and level 1 of JIS X 0208
 	{japanese.EUCJP, [][2]byte{{0xa1, 0xa1}, {0xa4, 0xa5}, {0xb0, 0xcf}}},
 	{korean.EUCKR, [][2]byte{{0xb0, 0xc8}}}, // Hangul
-	{charmap.ISO8859_2, nil},                // before the next, which has printable characters in place of its unused ones
+	// before the next, which has printable characters in place of its unused ones
+	{charmap.ISO8859_2, nil},
 	{charmap.Windows1250, nil},
 	{charmap.Windows1254, nil}, // and ISO 8859-9
 	{charmap.Windows1253, nil}, // and ISO 8859-7
@@ -151,8 +154,8 @@ func (c *charset) rare(bytes string) (n int) {
 	return n
 }
 
-// oddity counts what is unusual within words: a capital behind a small letter, two alphabets, two Latin letters with marks in a row, and
-// characters beyond ASCII that are no letters.
+// oddity counts what is unusual within words: a capital behind a small letter, two alphabets, two Latin letters with
+// marks in a row, and characters beyond ASCII that are no letters.
 func oddity(text string) (n int) {
 	before := rune(' ')
 	for _, c := range text {
@@ -175,7 +178,8 @@ func oddity(text string) (n int) {
 
 // alphabet names the script of a letter; the scripts of East Asia, which words mix, are one.
 func alphabet(c rune) *unicode.RangeTable {
-	for _, script := range [...]*unicode.RangeTable{unicode.Latin, unicode.Cyrillic, unicode.Greek, unicode.Arabic, unicode.Hebrew, unicode.Thai} {
+	for _, script := range [...]*unicode.RangeTable{unicode.Latin, unicode.Cyrillic, unicode.Greek, unicode.Arabic,
+		unicode.Hebrew, unicode.Thai} {
 		if unicode.Is(script, c) {
 			return script
 		}

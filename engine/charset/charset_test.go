@@ -36,7 +36,8 @@ var texts = []struct {
 	{"使用者不存在", []encoding.Encoding{traditionalchinese.Big5}},
 	{"ユーザーが見つかりません", []encoding.Encoding{japanese.ShiftJIS, japanese.EUCJP}},
 	{"사용자를 찾을 수 없습니다", []encoding.Encoding{korean.EUCKR}},
-	{"пользователь не найден", []encoding.Encoding{charmap.KOI8R, charmap.KOI8U, charmap.Windows1251, charmap.ISO8859_5}},
+	{"пользователь не найден", []encoding.Encoding{charmap.KOI8R, charmap.KOI8U, charmap.Windows1251,
+		charmap.ISO8859_5}},
 	{"Empfänger unbekannt", []encoding.Encoding{charmap.Windows1252, charmap.ISO8859_1, charmap.ISO8859_15}},
 	{"cet utilisateur n'existe pas ici, désolé", []encoding.Encoding{charmap.Windows1252, charmap.ISO8859_1}},
 	{"o usuário não existe", []encoding.Encoding{charmap.ISO8859_1}},
@@ -48,7 +49,8 @@ var texts = []struct {
 	{"ไม่พบผู้ใช้", []encoding.Encoding{charmap.Windows874}},
 }
 
-// TestNationalCharsetsAreAmongTheReadings: the true text is always one of those that are classified, and so is a rule's chance.
+// TestNationalCharsetsAreAmongTheReadings: the true text is always one of those that are classified, and so is a rule's
+// chance.
 func TestNationalCharsetsAreAmongTheReadings(t *testing.T) {
 	for _, tt := range texts {
 		for _, in := range tt.in {
@@ -88,8 +90,10 @@ func TestEnglishWordsAreReadInAnyCharset(t *testing.T) {
 	table := engine.DefaultTable()
 	for _, tt := range texts {
 		for _, in := range tt.in {
-			got, found := Read(table, nil, received(t, in, 550, "5.1.1 User unknown ("+tt.text+")"), engine.SenderIdentity{})
-			require.Contains(t, []engine.Meaning{engine.NoMailbox, engine.MailboxDisabled}, found.Meaning, "%s in %v", tt.text, in)
+			got, found := Read(table, nil, received(t, in, 550, "5.1.1 User unknown ("+tt.text+")"),
+				engine.SenderIdentity{})
+			require.Contains(t, []engine.Meaning{engine.NoMailbox, engine.MailboxDisabled}, found.Meaning, "%s in %v",
+				tt.text, in)
 			require.False(t, replyline.IsEscaped(got.Lines[0]))
 		}
 	}
@@ -112,13 +116,15 @@ func TestPlainRepliesAreUntouched(t *testing.T) {
 
 // TestReadingsAreBounded: of a flood only the escaped bytes are kept, and the reply is classified as it came.
 func TestReadingsAreBounded(t *testing.T) {
-	r := engine.Reply{Stage: engine.StageRcpt, Code: 550, Lines: []string{replyline.Escape(strings.Repeat("\xff\xb0\xa1", maxBytes))}}
+	r := engine.Reply{Stage: engine.StageRcpt, Code: 550,
+		Lines: []string{replyline.Escape(strings.Repeat("\xff\xb0\xa1", maxBytes))}}
 	got, found := Read(engine.DefaultTable(), nil, r, engine.SenderIdentity{})
 	require.Equal(t, r, got)
 	require.Equal(t, engine.MeaningUnknown, found.Meaning)
 }
 
-// FuzzRead: any bytes are escaped without loss, read as printable UTF-8, and never condemn more than one of the bounded readings does.
+// FuzzRead: any bytes are escaped without loss, read as printable UTF-8, and never condemn more than one of the bounded
+// readings does.
 func FuzzRead(f *testing.F) {
 	table := engine.DefaultTable()
 	for _, tt := range texts {

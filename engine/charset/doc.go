@@ -1,7 +1,8 @@
-// Package charset reads replies that are not in UTF-8: RFC 5321 section 4.2 knows ASCII only, RFC 6531 section 3.3 adds UTF-8, and many
-// servers use the charset of their country without saying which.
+// Package charset reads replies that are not in UTF-8: RFC 5321 section 4.2 knows ASCII only, RFC 6531 section 3.3 adds
+// UTF-8, and many servers use the charset of their country without saying which.
 //
-// It does not know what words mean: a charset is right if its text is one that a rule of package engine fits, else the likeliest.
+// It does not know what words mean: a charset is right if its text is one that a rule of package engine fits, else the
+// likeliest.
 //
 // Invariants:
 //

@@ -1,5 +1,6 @@
-// Package control describes what came after a reply about a recipient, at the same mail host, and shows that the reply was about this
-// recipient: a refusal after an acceptance, or an acceptance after a refusal. It is data only. The prober collects it, the engine weighs it.
+// Package control describes what came after a reply about a recipient, at the same mail host, and shows that the reply
+// was about this recipient: a refusal after an acceptance, or an acceptance after a refusal. It is data only. The
+// prober collects it, the engine weighs it.
 //
 // Invariants:
 //

@@ -22,10 +22,10 @@ const (
 	ofDecoy    = 0x40 // the witness is a made-up recipient
 )
 
-// Append appends the details of v; of one for which no host was asked it appends nothing. The form: a byte of stage and flags, the attempts, the
-// reply (code, then enhanced code or 0), host; with texts the message and the source. Then of a witness: the reply, the meaning, the
-// blame, its time in milliseconds after the verdict's, its host; with texts its rule, message and source. A host or source equal to the
-// verdict's is empty.
+// Append appends the details of v; of one for which no host was asked it appends nothing. The form: a byte of stage and
+// flags, the attempts, the reply (code, then enhanced code or 0), host; with texts the message and the source. Then of
+// a witness: the reply, the meaning, the blame, its time in milliseconds after the verdict's, its host; with texts its
+// rule, message and source. A host or source equal to the verdict's is empty.
 func Append(dst []byte, v *engine.Verdict) []byte {
 	d, w := &v.Details, v.Details.Witness
 	if d.Code == 0 && d.Host == "" && d.Attempts == 0 {

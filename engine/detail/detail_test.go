@@ -14,22 +14,28 @@ func refused() engine.Verdict {
 	at := time.UnixMilli(1_700_000_000_123).UTC()
 	w := &engine.Witness{Message: "5.1.1 <address>: no such user", Source: "mx-out-1"}
 	w.Subject, w.Host, w.At = engine.SubjectDecoy, "mx.example", at.Add(1500*time.Millisecond)
-	w.Reply = engine.Reply{Code: 550, Enhanced: engine.Enhanced{Class: 5, Subject: 1, Detail: 1}, Stage: engine.StageRcpt}
+	w.Reply = engine.Reply{Code: 550, Enhanced: engine.Enhanced{Class: 5, Subject: 1, Detail: 1},
+		Stage: engine.StageRcpt}
 	w.Finding = engine.Finding{Meaning: engine.NoMailbox, Blame: engine.BlameRecipient, Rule: "generic/no-mailbox"}
-	return engine.Verdict{Status: engine.Valid, VerifiedAt: at, Details: engine.Details{Host: "mx.example", Code: 250, Message: "2.1.5 OK",
-		Enhanced: engine.Enhanced{Class: 2, Subject: 1, Detail: 5}, Stage: engine.StageRcpt, Attempts: 2, Source: "mx-out-1", Witness: w}}
+	return engine.Verdict{Status: engine.Valid, VerifiedAt: at,
+		Details: engine.Details{Host: "mx.example", Code: 250, Message: "2.1.5 OK",
+			Enhanced: engine.Enhanced{Class: 2, Subject: 1, Detail: 5}, Stage: engine.StageRcpt, Attempts: 2,
+			Source: "mx-out-1", Witness: w}}
 }
 
 func TestDetailsAreReadAsTheyWere(t *testing.T) {
 	for name, change := range map[string]func(*engine.Details){
-		"whole":            func(*engine.Details) {},
-		"no witness":       func(d *engine.Details) { d.Witness = nil },
-		"another host":     func(d *engine.Details) { d.Witness.Host, d.Witness.Source = "mx2.example", "mx-out-2" },
-		"earlier":          func(d *engine.Details) { d.Witness.At = d.Witness.At.Add(-100 * time.Hour) },
-		"another target":   func(d *engine.Details) { d.Witness.Subject = engine.SubjectTarget },
-		"no enhanced code": func(d *engine.Details) { d.Enhanced, d.Witness.Reply.Enhanced = engine.Enhanced{}, engine.Enhanced{} },
-		"no reply":         func(d *engine.Details) { *d = engine.Details{Host: "mx.example", Attempts: 1} },
-		"nothing":          func(d *engine.Details) { *d = engine.Details{} },
+		"whole":          func(*engine.Details) {},
+		"no witness":     func(d *engine.Details) { d.Witness = nil },
+		"another host":   func(d *engine.Details) { d.Witness.Host, d.Witness.Source = "mx2.example", "mx-out-2" },
+		"earlier":        func(d *engine.Details) { d.Witness.At = d.Witness.At.Add(-100 * time.Hour) },
+		"another target": func(d *engine.Details) { d.Witness.Subject = engine.SubjectTarget },
+		"no enhanced code": func(d *engine.Details) {
+			d.Enhanced, d.Witness.Reply.Enhanced = engine.Enhanced{},
+				engine.Enhanced{}
+		},
+		"no reply": func(d *engine.Details) { *d = engine.Details{Host: "mx.example", Attempts: 1} },
+		"nothing":  func(d *engine.Details) { *d = engine.Details{} },
 	} {
 		want := refused()
 		change(&want.Details)

@@ -1,5 +1,5 @@
-// Package detail packs what a verdict tells a caller who asks for details: the reply that decided and the one that it rests on. A prober's
-// cache and the files of jobs have the same form.
+// Package detail packs what a verdict tells a caller who asks for details: the reply that decided and the one that it
+// rests on. A prober's cache and the files of jobs have the same form.
 //
 // Invariants:
 //

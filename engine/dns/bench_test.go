@@ -27,7 +27,8 @@ func BenchmarkRoute(b *testing.B) {
 	go serveFast(server, served)
 	var d net.Dialer
 	var lc net.ListenConfig
-	r, err := New(Config{Servers: []netip.AddrPort{server.LocalAddr().(*net.UDPAddr).AddrPort()}, Dial: d.DialContext, ListenPacket: lc.ListenPacket}, testTable())
+	r, err := New(Config{Servers: []netip.AddrPort{server.LocalAddr().(*net.UDPAddr).AddrPort()}, Dial: d.DialContext,
+		ListenPacket: lc.ListenPacket}, testTable())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -73,7 +74,8 @@ func serveFast(conn *net.UDPConn, served chan<- time.Duration) {
 			return
 		}
 		end := n - 11 // OPT
-		msg := append(buf[:end], 0xc0, 12, 0, byte(dns.TypeMX), 0, 1, 0, 0, 2, 88, 0, 8, 0, 10, 3, 'm', 'x', '1', 0xc0, 12,
+		msg := append(buf[:end], 0xc0, 12, 0, byte(dns.TypeMX), 0, 1, 0, 0, 2, 88, 0, 8, 0, 10, 3, 'm', 'x', '1', 0xc0,
+			12,
 			0xc0, 12, 0, byte(dns.TypeMX), 0, 1, 0, 0, 2, 88, 0, 8, 0, 20, 3, 'm', 'x', '2', 0xc0, 12)
 		msg[2], msg[3] = 0x81, 0x80
 		binary.BigEndian.PutUint16(msg[6:], 2)

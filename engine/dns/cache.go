@@ -16,8 +16,8 @@ type cache[V any] struct {
 
 const cacheShards = 32
 
-// cacheShard keeps two generations: a used entry moves to the young one. When that is full, it becomes the old one and the
-// former old one is dropped at once. That is cheaper than finding the least recently used entry each time.
+// cacheShard keeps two generations: a used entry moves to the young one. When that is full, it becomes the old one and
+// the former old one is dropped at once. That is cheaper than finding the least recently used entry each time.
 type cacheShard[V any] struct {
 	mu         sync.Mutex                // guards all below
 	young, old map[string]*cacheEntry[V] // fetched
@@ -91,7 +91,8 @@ func (c *cache[V]) kept(key string) (v V, ok bool) {
 }
 
 // load fetches the value of an entry and wakes the callers that wait for it.
-func (c *cache[V]) load(ctx context.Context, s *cacheShard[V], key string, f *cacheEntry[V], fetch func() (V, time.Duration)) (V, bool) {
+func (c *cache[V]) load(ctx context.Context, s *cacheShard[V], key string, f *cacheEntry[V],
+	fetch func() (V, time.Duration)) (V, bool) {
 	var ttl time.Duration
 	defer func() {
 		s.mu.Lock()

@@ -19,11 +19,12 @@ type Config struct {
 	// ListenPacket opens one of the shared UDP sockets. It is called by Run with "udp" and ":0".
 	ListenPacket func(ctx context.Context, network, addr string) (net.PacketConn, error)
 
-	Timeout     time.Duration // of one try; default 2 s
-	Attempts    int           // tries of one question over all servers, at least one per server; default 3, at most 16
-	MaxInFlight int           // queries on the wire, or waiting until they fit into a burst; default 1,024, at most 16,384
-	Sockets     int           // shared UDP sockets; default 2, at most 16
-	CacheSize   int           // routes kept at most, and hosts; when full, the half used last stays; default 65,536
+	Timeout  time.Duration // of one try; default 2 s
+	Attempts int           // tries of one question over all servers, at least one per server; default 3, at most 16
+	// queries on the wire, or waiting until they fit into a burst; default 1,024, at most 16,384
+	MaxInFlight int
+	Sockets     int // shared UDP sockets; default 2, at most 16
+	CacheSize   int // routes kept at most, and hosts; when full, the half used last stays; default 65,536
 
 	MinTTL      time.Duration // a positive answer is kept at least this long; default 30 s
 	MaxTTL      time.Duration // and at most this long; default 6 h

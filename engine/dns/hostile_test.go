@@ -38,8 +38,8 @@ func raw(change func(b []byte) []byte) handler {
 	return func(q *dns.Msg, tcp bool) []byte { return change(plain(q, tcp)) }
 }
 
-// TestHostileAnswers: with any name server, a question ends within its bounds, and what is not an answer is never reported as
-// "no such domain" or "no mail server".
+// TestHostileAnswers: with any name server, a question ends within its bounds, and what is not an answer is never
+// reported as "no such domain" or "no mail server".
 func TestHostileAnswers(t *testing.T) {
 	honest := []engine.Fact{engine.FactMX}
 	failure := []engine.Fact{engine.FactServFail, engine.FactDNSTimeout}
@@ -68,7 +68,8 @@ func TestHostileAnswers(t *testing.T) {
 		}), honest},
 		{"truncated for ever", answered(func(m *dns.Msg, _ bool) { m.Truncated = true }), failure},
 		{"aliases in a circle", answered(func(m *dns.Msg, _ bool) {
-			m.Answer = []dns.RR{rr(m.Question[0].Name + " 600 CNAME a.example."), rr("a.example. 600 CNAME b.example."), rr("b.example. 600 CNAME a.example.")}
+			m.Answer = []dns.RR{rr(m.Question[0].Name + " 600 CNAME a.example."), rr("a.example. 600 CNAME b.example."),
+				rr("b.example. 600 CNAME a.example.")}
 		}), failure},
 		{"an alias of itself", answered(func(m *dns.Msg, _ bool) {
 			m.Answer = []dns.RR{rr(m.Question[0].Name + " 600 CNAME " + m.Question[0].Name)}
@@ -82,11 +83,15 @@ func TestHostileAnswers(t *testing.T) {
 			}
 		}), []engine.Fact{engine.FactServFail, engine.FactUnroutable, engine.FactMX}},
 		{"counts that lie", raw(func(b []byte) []byte { binary.BigEndian.PutUint16(b[6:], 65535); return b }), failure},
-		{"a name that points at itself", raw(func(b []byte) []byte { return append(b[:len(b):len(b)], 0xc0, byte(len(b))) }), append(failure, honest...)},
+		{"a name that points at itself", raw(func(b []byte) []byte {
+			return append(b[:len(b):len(b)], 0xc0,
+				byte(len(b)))
+		}), append(failure, honest...)},
 		{"cut in the middle", raw(func(b []byte) []byte { return b[:len(b)-3] }), failure},
 		{"no bytes", func(*dns.Msg, bool) []byte { return []byte{} }, failure},
 		{"the query itself", func(q *dns.Msg, _ bool) []byte { return pack(q) }, failure},
-		{"64 KiB of nothing", raw(func(b []byte) []byte { return append(b, make([]byte, 60<<10)...) }), append(failure, honest...)},
+		{"64 KiB of nothing", raw(func(b []byte) []byte { return append(b, make([]byte, 60<<10)...) }),
+			append(failure, honest...)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -120,7 +120,8 @@ func (r *reply) read(msg []byte) bool {
 	if len(msg) < headerLen || err != nil && r.Question == nil {
 		return false
 	}
-	r.whole = len(r.Answer) == int(binary.BigEndian.Uint16(msg[6:])) && len(r.Ns) == int(binary.BigEndian.Uint16(msg[8:]))
+	r.whole = len(r.Answer) == int(binary.BigEndian.Uint16(msg[6:])) &&
+		len(r.Ns) == int(binary.BigEndian.Uint16(msg[8:]))
 	return true
 }
 
@@ -140,7 +141,8 @@ func (r *reply) answers(q question) bool {
 	return false
 }
 
-// same compares a name of a message, in which dots within labels are escaped, with one of ours: lower-case, without a final dot.
+// same compares a name of a message, in which dots within labels are escaped, with one of ours: lower-case, without a
+// final dot.
 func same(name, plain string) bool {
 	return strings.EqualFold(strings.TrimSuffix(name, "."), strings.TrimSuffix(plain, "."))
 }
@@ -260,7 +262,8 @@ func (a *answer) addMX(preference uint16, name string) {
 }
 
 // negative finds the TTL of a negative answer: the lower of the SOA's own TTL and its MINIMUM (RFC 2308 section 5).
-// Without a SOA it is not cached. A NODATA that only names other servers is a lame server's referral (RFC 2308 section 2.2).
+// Without a SOA it is not cached. A NODATA that only names other servers is a lame server's referral (RFC 2308 section
+// 2.2).
 func (r *reply) negative(o outcome) answer {
 	referral := false
 	for _, rr := range r.Ns {
@@ -280,8 +283,8 @@ func (r *reply) negative(o outcome) answer {
 // maxName is the longest name in text without its final dot (RFC 1035 section 2.3.4).
 const maxName = 253
 
-// validName reports a name that can be looked up: lower-case labels of 1 to 63 bytes, 253 in all, of letters, digits, hyphens and
-// underscores.
+// validName reports a name that can be looked up: lower-case labels of 1 to 63 bytes, 253 in all, of letters, digits,
+// hyphens and underscores.
 func validName(name string) bool {
 	if name == "" || len(name) > maxName {
 		return false

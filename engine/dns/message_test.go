@@ -31,7 +31,8 @@ func TestQueryIsReadBack(t *testing.T) {
 func seeds() [][]byte {
 	z := parseZone(examples)
 	var out [][]byte
-	for _, name := range []string{"plain", "null", "alias", "loop1", "self", "escaped", "absent", "nothing", "lame", "refused", "both", "c0"} {
+	for _, name := range []string{"plain", "null", "alias", "loop1", "self", "escaped", "absent", "nothing", "lame",
+		"refused", "both", "c0"} {
 		for _, kind := range []uint16{dns.TypeMX, dns.TypeA} {
 			q := new(dns.Msg).SetQuestion(name+".example.", kind)
 			q.Id = 0

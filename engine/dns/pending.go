@@ -48,8 +48,8 @@ func (l *list) drop(p *pending) {
 	p.in, p.prev, p.next = nil, nil, nil
 }
 
-// queries are the pending queries of a socket, by id and in the order in which they were sent. All tries have the same timeout,
-// so one timer for the first is enough.
+// queries are the pending queries of a socket, by id and in the order in which they were sent. All tries have the same
+// timeout, so one timer for the first is enough.
 type queries struct {
 	list
 	byID  map[uint16]*pending

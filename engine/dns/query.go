@@ -27,9 +27,9 @@ func (r *Resolver) lookup(ctx context.Context, q question) answer {
 	return answer{outcome: servFail}
 }
 
-// queryServers sends one question to the servers, healthy ones first, until one answers. If there is a second server, it must
-// confirm a negative answer: one faulty resolver must not condemn a domain. If no second one answers, a NODATA is marked
-// unconfirmed, which is enough to look further, but not to condemn.
+// queryServers sends one question to the servers, healthy ones first, until one answers. If there is a second server,
+// it must confirm a negative answer: one faulty resolver must not condemn a domain. If no second one answers, a NODATA
+// is marked unconfirmed, which is enough to look further, but not to condemn.
 func (r *Resolver) queryServers(ctx context.Context, q question) answer {
 	var order [maxServers]*server
 	n := r.servers.order(&order)
@@ -67,9 +67,9 @@ func (r *Resolver) queryServers(ctx context.Context, q question) answer {
 	return failure
 }
 
-// trustsDenial reports whether a server's NXDOMAIN counts: not if it answers NXDOMAIN for the root itself. A resolver without
-// an upstream, or that blocks queries, does so for every name. The root is queried at the first NXDOMAIN, and after
-// denialsBeforeCheck of them in a row; a server that does not answer about the root (some do not) is trusted.
+// trustsDenial reports whether a server's NXDOMAIN counts: not if it answers NXDOMAIN for the root itself. A resolver
+// without an upstream, or that blocks queries, does so for every name. The root is queried at the first NXDOMAIN, and
+// after denialsBeforeCheck of them in a row; a server that does not answer about the root (some do not) is trusted.
 func (r *Resolver) trustsDenial(ctx context.Context, s *server) bool {
 	if !s.needsRootCheck() {
 		return true
@@ -83,13 +83,14 @@ func (r *Resolver) trustsDenial(ctx context.Context, s *server) bool {
 	return true
 }
 
-// condemns reports an answer that may make addresses invalid: no such domain, no MX, no address. Most hosts have no AAAA:
-// that condemns none.
+// condemns reports an answer that may make addresses invalid: no such domain, no MX, no address. Most hosts have no
+// AAAA: that condemns none.
 func condemns(o outcome, kind uint16) bool {
 	return o == nxDomain || o == noData && kind != typeAAAA
 }
 
-// queryServer queries one server: over UDP, over TCP if the answer did not fit, without EDNS0 if that was not understood.
+// queryServer queries one server: over UDP, over TCP if the answer did not fit, without EDNS0 if that was not
+// understood.
 func (r *Resolver) queryServer(ctx context.Context, s *server, q question) answer {
 	a := r.exchange(ctx, s, q, true)
 	if a.outcome == noEDNS {
@@ -130,8 +131,8 @@ func (r *Resolver) exchange(ctx context.Context, s *server, q question, edns boo
 	return answer{outcome: timedOut}
 }
 
-// newPending makes a query that has not been sent, from the pool if possible. A cancelled query is not reused: it may still
-// be answered.
+// newPending makes a query that has not been sent, from the pool if possible. A cancelled query is not reused: it may
+// still be answered.
 func (r *Resolver) newPending(s *server, q question, edns bool) *pending {
 	p, _ := r.pool.Get().(*pending)
 	if p == nil {

@@ -68,9 +68,9 @@ type hostAddrs struct {
 	fact  engine.Fact
 }
 
-// Route finds where mail for a domain goes. The domain is a lower-case A-label without a final dot, as engine.Parse makes it.
-// It never fails: a failed lookup is a fact too. A caller whose context ends gets FactDNSTimeout.
-// Until Run has opened its sockets it waits; after Run it returns FactDNSTimeout.
+// Route finds where mail for a domain goes. The domain is a lower-case A-label without a final dot, as engine.Parse
+// makes it. It never fails: a failed lookup is a fact too. A caller whose context ends gets FactDNSTimeout. Until Run
+// has opened its sockets it waits; after Run it returns FactDNSTimeout.
 func (r *Resolver) Route(ctx context.Context, domain string) engine.Route {
 	if !validName(domain) {
 		return r.table.Load().NoRoute(engine.FactNoDomain) // no such name can exist (RFC 1035 section 2.3.4)
@@ -99,9 +99,9 @@ func (r *Resolver) CachedRoute(domain string) (engine.Route, bool) {
 }
 
 // Addrs finds the addresses of a host, at most 16, IPv4 first. IPv6 is looked up with want6, and if there is no IPv4
-// address, so that a host with IPv6 only does not count as one without an address.
-// The fact is FactImplicit if there is an address; else FactNoDomain, FactNoServer (the name exists, without an address),
-// FactServFail or FactDNSTimeout, and addrs is empty. The slice is shared: it must not be changed.
+// address, so that a host with IPv6 only does not count as one without an address. The fact is FactImplicit if there is
+// an address; else FactNoDomain, FactNoServer (the name exists, without an address), FactServFail or FactDNSTimeout,
+// and addrs is empty. The slice is shared: it must not be changed.
 func (r *Resolver) Addrs(ctx context.Context, host string, want6 bool) (addrs []netip.Addr, fact engine.Fact) {
 	if !validName(host) {
 		return nil, engine.FactNoDomain
@@ -136,7 +136,8 @@ func (r *Resolver) findRoute(ctx context.Context, table *engine.Table, domain st
 	case a.unconfirmed:
 		return table.NoRoute(engine.FactServFail), r.cfg.FailureTTL
 	case host.fact == engine.FactNoDomain:
-		// The MX answer said that the name exists: a server that confuses NXDOMAIN and NODATA must not make it nonexistent.
+		// The MX answer said that the name exists: a server that confuses NXDOMAIN and NODATA must not make it
+		// nonexistent.
 		return table.NoRoute(engine.FactNoServer), ttl
 	}
 	return table.NoRoute(host.fact), ttl

@@ -27,7 +27,8 @@ func pair(a, b handler) *fakeNetwork {
 	return &fakeNetwork{servers: map[netip.AddrPort]handler{first: a, second: b}}
 }
 
-// Answers are kept as long as their TTL says, within bounds; failures for a short time; NODATA without a SOA not at all.
+// Answers are kept as long as their TTL says, within bounds; failures for a short time; NODATA without a SOA not at
+// all.
 func TestLifetimes(t *testing.T) {
 	const text = `
 short.example.  1      MX 10 mx.short.example.
@@ -165,7 +166,8 @@ func TestSilentServerIsSkipped(t *testing.T) {
 	})
 }
 
-// TestSilentServersAreFound: a server that answers nothing is one, not a server that answers with failures, or not for some domains.
+// TestSilentServersAreFound: a server that answers nothing is one, not a server that answers with failures, or not for
+// some domains.
 func TestSilentServersAreFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		zone          string
@@ -182,7 +184,8 @@ func TestSilentServersAreFound(t *testing.T) {
 				t.Error(name, "nothing was asked", got)
 			}
 			r.Route(t.Context(), "gone.example")
-			if got := r.SilentServers(t.Context()); slices.Equal(got, []netip.AddrPort{first}) != c.silent || r.servers.silent() != len(got) {
+			if got := r.SilentServers(t.Context()); slices.Equal(got, []netip.AddrPort{first}) != c.silent ||
+				r.servers.silent() != len(got) {
 				t.Error(name, got, r.servers.silent())
 			}
 			if got := r.NeverAnswered(); slices.Equal(got, []netip.AddrPort{first}) != c.never {
@@ -290,7 +293,8 @@ func TestTruncatedAnswerWithoutTCPFails(t *testing.T) {
 			return pack(m)
 		}}}
 		start := time.Now()
-		if got := n.start(t, nil).Route(t.Context(), "plain.example").Fact; got != engine.FactDNSTimeout || time.Since(start) != 6*time.Second {
+		if got := n.start(t, nil).Route(t.Context(), "plain.example").Fact; got != engine.FactDNSTimeout ||
+			time.Since(start) != 6*time.Second {
 			t.Error(got, time.Since(start))
 		}
 	})
@@ -312,8 +316,8 @@ func TestInFlightIsBounded(t *testing.T) {
 	})
 }
 
-// A burst must fit into a server's buffer, but no caller waits until another is answered. A caller that is cancelled before its
-// query was sent sends none, and at the end of Run no caller is left waiting.
+// A burst must fit into a server's buffer, but no caller waits until another is answered. A caller that is cancelled
+// before its query was sent sends none, and at the end of Run no caller is left waiting.
 func TestBurstsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := single("")
@@ -336,7 +340,8 @@ func TestBurstsAreBounded(t *testing.T) {
 		}
 		cancel()
 		wg.Wait()
-		if took := time.Since(began); took < 2*n.delay+2*silentWindow || took > 2*n.delay+4*silentWindow { // NXDOMAIN, and what the root is
+		// NXDOMAIN, and what the root is
+		if took := time.Since(began); took < 2*n.delay+2*silentWindow || took > 2*n.delay+4*silentWindow {
 			t.Error(took)
 		}
 		if asked := strings.Count(n.log(), " d"); asked != 2*burst {
@@ -344,13 +349,14 @@ func TestBurstsAreBounded(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // one far away that answers is kept busy
-		n := &fakeNetwork{delay: 10 * replyWindow, servers: map[netip.AddrPort]handler{first: func(q *dns.Msg, _ bool) []byte {
-			answer, err := new(dns.Msg).SetRcode(q, dns.RcodeServerFailure).Pack()
-			if err != nil {
-				t.Error(err)
-			}
-			return answer
-		}}}
+		n := &fakeNetwork{delay: 10 * replyWindow,
+			servers: map[netip.AddrPort]handler{first: func(q *dns.Msg, _ bool) []byte {
+				answer, err := new(dns.Msg).SetRcode(q, dns.RcodeServerFailure).Pack()
+				if err != nil {
+					t.Error(err)
+				}
+				return answer
+			}}}
 		r := n.start(t, func(cfg *Config) { cfg.Attempts = 1 })
 		began := time.Now()
 		var wg sync.WaitGroup

@@ -191,7 +191,8 @@ func TestNXDomainIsConfirmed(t *testing.T) {
 func TestHostileMXSet(t *testing.T) {
 	z := parseZone("")
 	for i := range 2000 {
-		z.records["huge.example."] = append(z.records["huge.example."], rr(fmt.Sprintf("huge.example. 600 MX %d mx%d.example.", 3000-i, i)))
+		z.records["huge.example."] = append(z.records["huge.example."],
+			rr(fmt.Sprintf("huge.example. 600 MX %d mx%d.example.", 3000-i, i)))
 	}
 	synctest.Test(t, func(t *testing.T) {
 		n := &fakeNetwork{servers: map[netip.AddrPort]handler{first: z.handle}}
@@ -234,8 +235,8 @@ func TestMXOrderIsCanonical(t *testing.T) {
 	}
 }
 
-// A server that denies the root denies everything: none of its NXDOMAIN counts, however few the queries, and whatever it
-// knew before.
+// A server that denies the root denies everything: none of its NXDOMAIN counts, however few the queries, and whatever
+// it knew before.
 func TestServerThatDeniesTheRootIsNotTrusted(t *testing.T) {
 	cut := func(text string) *zone { z := parseZone(text); z.noRoot = true; return z }
 	for _, c := range []struct {
@@ -246,7 +247,8 @@ func TestServerThatDeniesTheRootIsNotTrusted(t *testing.T) {
 	}{
 		{"alone", &fakeNetwork{servers: map[netip.AddrPort]handler{first: cut("").handle}}, engine.FactServFail, 1},
 		{"beside one that denies", pair(cut("").handle, parseZone("").handle), engine.FactServFail, 1},
-		{"beside one that knows", pair(cut("").handle, parseZone("absent.example. 600 MX 10 mx.example.").handle), engine.FactMX, 1},
+		{"beside one that knows", pair(cut("").handle, parseZone("absent.example. 600 MX 10 mx.example.").handle),
+			engine.FactMX, 1},
 		{"both", pair(cut("").handle, cut("").handle), engine.FactServFail, 2},
 		{"neither", pair(parseZone("").handle, parseZone("").handle), engine.FactNoDomain, 0},
 	} {

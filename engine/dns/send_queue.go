@@ -34,8 +34,9 @@ func (sq *sendQueue) reset() {
 // batchSize is how many datagrams one system call sends or receives at most.
 const batchSize = 32
 
-// packets sends and receives datagrams, many in one system call on Linux (sendmmsg, recvmmsg). Elsewhere it uses the socket
-// itself, one at a time: on BSD the batches of x/net hold one datagram, and on Windows they always fail. (BenchmarkRoute)
+// packets sends and receives datagrams, many in one system call on Linux (sendmmsg, recvmmsg). Elsewhere it uses the
+// socket itself, one at a time: on BSD the batches of x/net hold one datagram, and on Windows they always fail.
+// (BenchmarkRoute)
 type packets struct {
 	conn  net.PacketConn
 	batch *ipv4.PacketConn // conn, if it is a Linux socket; of either family, despite the name

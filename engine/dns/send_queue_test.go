@@ -60,7 +60,8 @@ func requireOthersSent(t *testing.T, sender *packets) {
 		}
 		n, err := receiver.Read(buf)
 		var m dns.Msg
-		if err != nil || m.Unpack(buf[:n]) != nil || int(m.Id) != i || m.Question[0].Name != fmt.Sprintf("d%d.example.", i) {
+		if err != nil || m.Unpack(buf[:n]) != nil || int(m.Id) != i ||
+			m.Question[0].Name != fmt.Sprintf("d%d.example.", i) {
 			t.Fatalf("query %d came as %v: %v", i, m.Question, err)
 		}
 	}
@@ -82,7 +83,8 @@ func routeMany(t *testing.T, listen func(ctx context.Context, network, addr stri
 	server := listenLoopback(t)
 	go echoNames(server)
 	var d net.Dialer
-	r, err := New(Config{Servers: []netip.AddrPort{server.LocalAddr().(*net.UDPAddr).AddrPort()}, Dial: d.DialContext, ListenPacket: listen}, testTable())
+	r, err := New(Config{Servers: []netip.AddrPort{server.LocalAddr().(*net.UDPAddr).AddrPort()}, Dial: d.DialContext,
+		ListenPacket: listen}, testTable())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +113,8 @@ func echoNames(conn *net.UDPConn) {
 			return
 		}
 		end := n - 11 // OPT
-		msg := append(buf[:end:end], 0xc0, 12, 0, byte(dns.TypeMX), 0, 1, 0, 0, 2, 88, 0, 7, 0, 10, 2, 'm', 'x', 0xc0, 12)
+		msg := append(buf[:end:end], 0xc0, 12, 0, byte(dns.TypeMX), 0, 1, 0, 0, 2, 88, 0, 7, 0, 10, 2, 'm', 'x', 0xc0,
+			12)
 		msg[2] = 0x81
 		msg[3] = 0x80
 		msg[7] = 1

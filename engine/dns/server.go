@@ -111,8 +111,8 @@ func (r *Resolver) Stats() Stats {
 	}
 }
 
-// UntrustedServers are the servers that answered NXDOMAIN to the last query for the root, and have known no name since: their
-// NXDOMAIN does not count.
+// UntrustedServers are the servers that answered NXDOMAIN to the last query for the root, and have known no name since:
+// their NXDOMAIN does not count.
 func (r *Resolver) UntrustedServers() (servers []netip.AddrPort) {
 	for _, s := range r.servers {
 		if s.deniesRoot.Load() {
@@ -122,8 +122,9 @@ func (r *Resolver) UntrustedServers() (servers []netip.AddrPort) {
 	return servers
 }
 
-// SilentServers are the servers that do not answer at all. Each that left the last queries unanswered is queried for the root, whose
-// answer every resolver has: a server that is only slow for some domains has an answer to that. It waits for these answers.
+// SilentServers are the servers that do not answer at all. Each that left the last queries unanswered is queried for
+// the root, whose answer every resolver has: a server that is only slow for some domains has an answer to that. It
+// waits for these answers.
 func (r *Resolver) SilentServers(ctx context.Context) (servers []netip.AddrPort) {
 	for _, s := range r.servers {
 		if s.timeoutsInARow.Load() < downAfter {

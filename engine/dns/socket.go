@@ -33,13 +33,13 @@ type socket struct {
 	closed    bool
 }
 
-// readBuffer is the receive buffer that is requested from the system, which may give less. The default buffer holds a few
-// hundred small datagrams, and each lost one costs its domain a timeout.
+// readBuffer is the receive buffer that is requested from the system, which may give less. The default buffer holds a
+// few hundred small datagrams, and each lost one costs its domain a timeout.
 const readBuffer = 1 << 20
 
-// A server's buffer is rarely larger, and a query that it loses delays its domain until the end of the try. So no more are sent
-// at one time than fit there. A server that answers is assumed to have read a query after replyWindow, another one after
-// silentWindow. Cancelled queries do not count: a cancelled job may be followed by one burst too many.
+// A server's buffer is rarely larger, and a query that it loses delays its domain until the end of the try. So no more
+// are sent at one time than fit there. A server that answers is assumed to have read a query after replyWindow, another
+// one after silentWindow. Cancelled queries do not count: a cancelled job may be followed by one burst too many.
 const (
 	burst        = 240                    // fresh queries of all sockets
 	replyWindow  = 20 * time.Millisecond  // for a server that answered something within two of them
@@ -50,12 +50,13 @@ func newSocket(conn net.PacketConn, timeout time.Duration, share int, sent *atom
 	if b, ok := conn.(interface{ SetReadBuffer(bytes int) error }); ok {
 		_ = b.SetReadBuffer(readBuffer) // a smaller one works too, with more losses
 	}
-	return &socket{packets: newPackets(conn), timeout: timeout, burst: share, sent: sent, waiting: queries{byID: map[uint16]*pending{}},
-		wake: make(chan struct{}, 1), quit: make(chan struct{}), packer: newQueryPacker()}
+	return &socket{packets: newPackets(conn), timeout: timeout, burst: share, sent: sent,
+		waiting: queries{byID: map[uint16]*pending{}},
+		wake:    make(chan struct{}, 1), quit: make(chan struct{}), packer: newQueryPacker()}
 }
 
-// send queues a query, to be sent now or when the burst allows it. It returns false if no id is free or the socket is closed. A
-// query that cannot be sent is answered as timed out.
+// send queues a query, to be sent now or when the burst allows it. It returns false if no id is free or the socket is
+// closed. A query that cannot be sent is answered as timed out.
 func (s *socket) send(p *pending) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,8 +71,8 @@ func (s *socket) send(p *pending) bool {
 	return true
 }
 
-// sendNow registers a query under a random free id and puts it into the send queue; false if no id is free. s.mu is held, as
-// for sendDelayed and wakeWriter.
+// sendNow registers a query under a random free id and puts it into the send queue; false if no id is free. s.mu is
+// held, as for sendDelayed and wakeWriter.
 func (s *socket) sendNow(p *pending) bool {
 	p.until = time.Now().Add(s.timeout)
 	if !s.waiting.add(p) {
@@ -139,7 +140,8 @@ func (s *socket) write() {
 	}
 }
 
-// expire answers the queries whose deadline has passed, sends delayed ones, and returns when to run again; the zero time for never.
+// expire answers the queries whose deadline has passed, sends delayed ones, and returns when to run again; the zero
+// time for never.
 func (s *socket) expire(now time.Time) (next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +184,8 @@ func (s *socket) cancel(p *pending) {
 	}
 }
 
-// claim removes the query that a reply answers from the list. A reply that matches none is dropped; the query goes on waiting.
+// claim removes the query that a reply answers from the list. A reply that matches none is dropped; the query goes on
+// waiting.
 func (s *socket) claim(r *reply, from netip.AddrPort) *pending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,7 +240,8 @@ func addrPortOf(addr net.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
 }
 
-// pick spreads the queries over the sockets at random, which adds their ports to what a forger must guess (RFC 5452 section 9.2).
+// pick spreads the queries over the sockets at random, which adds their ports to what a forger must guess (RFC 5452
+// section 9.2).
 func (r *Resolver) pick() *socket { return r.sockets[rand.IntN(len(r.sockets))] }
 
 // Run opens the sockets, reads answers until ctx ends, closes the sockets and returns when their readers have.
@@ -301,7 +305,8 @@ func (s *socket) failPending() {
 	close(s.quit)
 	for p := s.waiting.first; p != nil; p = s.waiting.first {
 		s.waiting.remove(p)
-		p.done <- answer{outcome: timedOut} // does not block: only the code that removes a query from a list answers it, once
+		// does not block: only the code that removes a query from a list answers it, once
+		p.done <- answer{outcome: timedOut}
 	}
 	for p := s.delayed.first; p != nil; p = s.delayed.first {
 		s.delayed.drop(p)

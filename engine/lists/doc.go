@@ -1,8 +1,9 @@
-// Package lists knows which domains give disposable mailboxes, which give free ones, which forward to a mailbox elsewhere (alias
-// services), and which local parts name a role and not a person. It also suggests the major provider's domain for a typo.
+// Package lists knows which domains give disposable mailboxes, which give free ones, which forward to a mailbox
+// elsewhere (alias services), and which local parts name a role and not a person. It also suggests the major provider's
+// domain for a typo.
 //
-// The lists are generated from pinned packages (tools/lists) and embedded compressed. An operator's file adds to them and removes from
-// them (Override). It does not guess: a name that is not on a list gets no flag.
+// The lists are generated from pinned packages (tools/lists) and embedded compressed. An operator's file adds to them
+// and removes from them (Override). It does not guess: a name that is not on a list gets no flag.
 //
 // Invariants:
 //
@@ -34,8 +35,8 @@
 //
 // # Roles
 //
-// What follows a "+" is dropped: mail to info+x goes where info goes. The local part is a role if it is listed without its dots,
-// hyphens, underscores and final digits (no-reply, sales2), or if each of its parts is a role of three letters or
-// more, a qualifier (a country, a region, "team") or a number, and at least one is a role: sales.uk, eu-support, info-office,
-// but not sales.smith.
+// What follows a "+" is dropped: mail to info+x goes where info goes. The local part is a role if it is listed without
+// its dots, hyphens, underscores and final digits (no-reply, sales2), or if each of its parts is a role of three
+// letters or more, a qualifier (a country, a region, "team") or a number, and at least one is a role: sales.uk,
+// eu-support, info-office, but not sales.smith.
 package lists

@@ -90,10 +90,14 @@ func TestRolesInManyLanguages(t *testing.T) {
 func TestListedTyposAreSuggested(t *testing.T) {
 	s := defaultSet(t)
 	for typed, want := range map[string]string{
-		"icould.com": "icloud.com", "hitmail.com": "hotmail.com", "gmai.co": "gmail.com", "outlok.co": "outlook.com", "aol.co": "aol.com",
-		"yaho.com": "yahoo.com", "gmail.co": "gmail.com", "hotmail.con": "hotmail.com", "vahoo.com": "yahoo.com", "outiook.com": "outlook.com",
-		"qmail.com": "", "umail.com": "", "zmail.com": "", "xmail.com": "", "email.com": "", "tuta.com": "", "mozmail.com": "", "duck.com": "",
-		"earthling.net": "", "eastmail.com": "", "hanmail2.net": "", "y7mail.com": "", "uymail.com": "", "aim.com": "", "inbox.com": "",
+		"icould.com": "icloud.com", "hitmail.com": "hotmail.com", "gmai.co": "gmail.com", "outlok.co": "outlook.com",
+		"aol.co":   "aol.com",
+		"yaho.com": "yahoo.com", "gmail.co": "gmail.com", "hotmail.con": "hotmail.com", "vahoo.com": "yahoo.com",
+		"outiook.com": "outlook.com",
+		"qmail.com":   "", "umail.com": "", "zmail.com": "", "xmail.com": "", "email.com": "", "tuta.com": "",
+		"mozmail.com": "", "duck.com": "",
+		"earthling.net": "", "eastmail.com": "", "hanmail2.net": "", "y7mail.com": "", "uymail.com": "", "aim.com": "",
+		"inbox.com": "",
 	} {
 		if want != "" {
 			want = "ann@" + want

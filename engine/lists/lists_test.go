@@ -44,10 +44,13 @@ func TestFlags(t *testing.T) {
 	const none = engine.Flags(0)
 	s := defaultSet(t)
 	for in, want := range map[string]engine.Flags{
-		"ann@mailinator.com": engine.FlagDisposable, "ann@x.y.mailinator.com": engine.FlagDisposable, "info@yopmail.com": engine.FlagDisposable | engine.FlagRole,
-		"ann@gmail.com": engine.FlagFree, "ann@mail.gmail.com": none, "info@gmail.com": engine.FlagRole | engine.FlagFree,
-		"ann@gmial.com": engine.FlagTypo | engine.FlagDisposable, "ann@gmaill.com": engine.FlagTypo, "sales@hotmail.con": engine.FlagTypo | engine.FlagRole,
-		"ann@example.com": none, "ann@yopmail.com.example.org": none, "ann@co.uk": none, "ann@x.duckdns.org": none,
+		"ann@mailinator.com": engine.FlagDisposable, "ann@x.y.mailinator.com": engine.FlagDisposable,
+		"info@yopmail.com": engine.FlagDisposable | engine.FlagRole,
+		"ann@gmail.com":    engine.FlagFree, "ann@mail.gmail.com": none,
+		"info@gmail.com": engine.FlagRole | engine.FlagFree,
+		"ann@gmial.com":  engine.FlagTypo | engine.FlagDisposable, "ann@gmaill.com": engine.FlagTypo,
+		"sales@hotmail.con": engine.FlagTypo | engine.FlagRole,
+		"ann@example.com":   none, "ann@yopmail.com.example.org": none, "ann@co.uk": none, "ann@x.duckdns.org": none,
 	} {
 		require.Equal(t, want, s.Flags(address(t, in)), in)
 	}
@@ -120,7 +123,8 @@ func TestSizes(t *testing.T) {
 
 func TestLookupAllocatesNothing(t *testing.T) {
 	s := defaultSet(t)
-	for _, in := range []string{"ann@gmail.com", "no-reply@a.b.mailinator.com", "sales.uk@example.com", "ann@gmaill.com"} {
+	for _, in := range []string{"ann@gmail.com", "no-reply@a.b.mailinator.com", "sales.uk@example.com",
+		"ann@gmaill.com"} {
 		a := address(t, in)
 		require.Zero(t, testing.AllocsPerRun(100, func() { s.Flags(a) }), in)
 	}
@@ -133,7 +137,8 @@ func listsText(disposable ...string) string {
 		free = append(free, d)
 	}
 	return version + "\ninputs sha256:0\nfrom x@1\n" + section("disposable", disposable) + section("free", free) +
-		section("alias", []string{"alias.example"}) + section("role", []string{"info", "sales"}) + section("qualifier", []string{"uk"})
+		section("alias", []string{"alias.example"}) + section("role", []string{"info", "sales"}) +
+		section("qualifier", []string{"uk"})
 }
 
 func section(name string, entries []string) string {
@@ -165,9 +170,10 @@ func TestReload(t *testing.T) {
 
 	for name, file := range map[string]string{
 		"disposable": listsText(ten[2:]...),
-		"free":       strings.Replace(listsText(ten...), section("free", slices.Collect(typo.MajorDomains())), section("free", []string{"a.example"}), 1),
-		"alias":      strings.Replace(listsText(ten...), "alias.example", "other.example", 1),
-		"role":       strings.Replace(listsText(ten...), "\nsales\n", "\ncontact\n", 1),
+		"free": strings.Replace(listsText(ten...), section("free", slices.Collect(typo.MajorDomains())),
+			section("free", []string{"a.example"}), 1),
+		"alias": strings.Replace(listsText(ten...), "alias.example", "other.example", 1),
+		"role":  strings.Replace(listsText(ten...), "\nsales\n", "\ncontact\n", 1),
 	} {
 		next, err := read(file)
 		require.NoError(t, err, name)
@@ -180,13 +186,14 @@ func TestReload(t *testing.T) {
 func TestInvalidListsAreRefused(t *testing.T) {
 	ten := strings.Fields("a0.com a1.com a2.com a3.com a4.com a5.com a6.com a7.com a8.com a9.com")
 	for name, file := range map[string]string{
-		"another version":        strings.Replace(listsText(ten...), "lists 2", "lists 1", 1),
-		"empty":                  "",
-		"not text":               "\x00\x01\x02",
-		"cut short":              listsText(ten...)[:900],
-		"cut in its last line":   strings.TrimSuffix(listsText(ten...), "\n"),
-		"a section is missing":   strings.Replace(listsText(ten...), section("qualifier", []string{"uk"}), "", 1),
-		"no alias section":       strings.Replace(listsText(ten...), section("alias", []string{"alias.example"}), "", 1),
+		"another version":      strings.Replace(listsText(ten...), "lists 2", "lists 1", 1),
+		"empty":                "",
+		"not text":             "\x00\x01\x02",
+		"cut short":            listsText(ten...)[:900],
+		"cut in its last line": strings.TrimSuffix(listsText(ten...), "\n"),
+		"a section is missing": strings.Replace(listsText(ten...), section("qualifier", []string{"uk"}), "", 1),
+		"no alias section": strings.Replace(listsText(ten...), section("alias", []string{"alias.example"}), "",
+			1),
 		"a section comes twice":  listsText(ten...) + section("qualifier", []string{"uk"}),
 		"an unknown section":     listsText(ten...) + section("other", nil),
 		"an entry comes twice":   listsText(append(ten, "a0.com")...),
@@ -218,7 +225,8 @@ func TestUnpackingIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, s.Disposable("a.com"))
 
-	for _, packed := range []string{string(w.EncodeAll(make([]byte, maxText+1), nil)), "\x28\xb5\x2f\xfd broken", listsText("a.com"), ""} {
+	for _, packed := range []string{string(w.EncodeAll(make([]byte, maxText+1), nil)), "\x28\xb5\x2f\xfd broken",
+		listsText("a.com"), ""} {
 		s, err := load(packed)
 		require.ErrorIs(t, err, ErrRefused)
 		require.Nil(t, s)

@@ -46,7 +46,8 @@ func load(packed string) (*Set, error) {
 }
 
 func unpack(packed string) (string, error) {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxText), zstd.WithDecoderMaxWindow(maxText))
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxText),
+		zstd.WithDecoderMaxWindow(maxText))
 	if err != nil {
 		return "", fmt.Errorf("lists: %w", err)
 	}
@@ -181,7 +182,8 @@ func (s *Set) CheckReload(next *Set) error {
 	for _, l := range []struct {
 		name     string
 		old, new *index
-	}{{"disposable", s.disposable, next.disposable}, {"free", s.free, next.free}, {"alias", s.alias, next.alias}, {"role", s.role, next.role}} {
+	}{{"disposable", s.disposable, next.disposable}, {"free", s.free, next.free}, {"alias", s.alias, next.alias},
+		{"role", s.role, next.role}} {
 		if lost := l.old.missingFrom(l.new); lost > 0 && lost*5 >= l.old.n {
 			return refuse("it loses %d of the %d entries of the %s list, a fifth or more; the lists in force stay. If that is meant, restart", lost, l.old.n, l.name)
 		}

@@ -30,9 +30,9 @@ type changes struct {
 	Remove []string `toml:"remove"`
 }
 
-// Override applies an operator's file to the lists; s itself is not changed. What the file adds to one list is removed from those
-// that contradict it: a domain is not disposable and free, nor disposable and an alias service. Every error is ErrRefused and
-// names the line if it can.
+// Override applies an operator's file to the lists; s itself is not changed. What the file adds to one list is removed
+// from those that contradict it: a domain is not disposable and free, nor disposable and an alias service. Every error
+// is ErrRefused and names the line if it can.
 func (s *Set) Override(data []byte) (*Set, error) {
 	if len(data) > maxOverlay {
 		return nil, refuse("%d bytes; at most %d are read", len(data), maxOverlay)
@@ -42,7 +42,8 @@ func (s *Set) Override(data []byte) (*Set, error) {
 		return nil, refuse("%v", err)
 	}
 	o := editor{data: data}
-	disposable, free := o.edit("disposable", s.disposable, f.Disposable, listedParent), o.edit("free", s.free, f.Free, engine.ParseDomain)
+	disposable, free := o.edit("disposable", s.disposable, f.Disposable, listedParent),
+		o.edit("free", s.free, f.Free, engine.ParseDomain)
 	alias, role := o.edit("alias", s.alias, f.Alias, listedParent), o.edit("role", s.role, f.Role, roleWord)
 	o.keepMajorDomains("disposable", disposable, true)
 	o.keepMajorDomains("alias", alias, true)
@@ -54,7 +55,8 @@ func (s *Set) Override(data []byte) (*Set, error) {
 	}
 	fingerprint := fmt.Sprintf("%s over sha256:%x", s.fingerprint, sha256.Sum256(data))
 	next, err := read(render(fingerprint, []changedList{
-		{"disposable", s.disposable, disposable}, {"free", s.free, free}, {"alias", s.alias, alias}, {"role", s.role, role}, {"qualifier", s.qualifier, nil}}))
+		{"disposable", s.disposable, disposable}, {"free", s.free, free}, {"alias", s.alias, alias},
+		{"role", s.role, role}, {"qualifier", s.qualifier, nil}}))
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +93,8 @@ func (e *editor) edit(table string, old *index, c changes, parse func(string) (s
 		}
 		out[name] = add
 		if !add && !old.has(name) {
-			e.warnings = append(e.warnings, e.place(table, raw)+": it is not on the list, and remove does nothing: correct it, or take it out")
+			e.warnings = append(e.warnings, e.place(table, raw)+
+				": it is not on the list, and remove does nothing: correct it, or take it out")
 		}
 	}
 	return out
@@ -102,13 +105,15 @@ func (e *editor) keepMajorDomains(table string, changed map[string]bool, added b
 	for major := range typo.MajorDomains() {
 		for name, more := major, true; more; _, name, more = strings.Cut(name, ".") {
 			if add, is := changed[name]; is && add == added {
-				e.refuse(table, name, "%s gives free mailboxes, and neither disposable ones nor aliases; take it out", major)
+				e.refuse(table, name, "%s gives free mailboxes, and neither disposable ones nor aliases; take it out",
+					major)
 			}
 		}
 	}
 }
 
-// exclude refuses a domain that the file adds to two contradicting lists. What it adds to one is removed from the other.
+// exclude refuses a domain that the file adds to two contradicting lists. What it adds to one is removed from the
+// other.
 func (e *editor) exclude(table string, a map[string]bool, other string, b map[string]bool) {
 	for name, add := range a {
 		if add && b[name] {
@@ -159,7 +164,8 @@ func (e *editor) place(table, entry string) string {
 	return where
 }
 
-// listedParent parses a domain whose listing covers all domains under it. A public suffix would cover unrelated domains.
+// listedParent parses a domain whose listing covers all domains under it. A public suffix would cover unrelated
+// domains.
 func listedParent(raw string) (string, error) {
 	name, err := engine.ParseDomain(raw)
 	if err != nil {
@@ -173,7 +179,8 @@ func listedParent(raw string) (string, error) {
 
 // roleWord parses a role into its listed form: without separators and final digits.
 func roleWord(raw string) (string, error) {
-	name := strings.TrimRight(strings.NewReplacer(".", "", "-", "", "_", "").Replace(strings.ToLower(raw)), "0123456789")
+	name := strings.TrimRight(strings.NewReplacer(".", "", "-", "", "_", "").Replace(strings.ToLower(raw)),
+		"0123456789")
 	if !isWord(name) {
 		return "", errors.New("a role is 2 to 64 letters a to z, with dots, hyphens, underscores or digits as you like")
 	}

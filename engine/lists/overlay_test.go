@@ -38,16 +38,21 @@ add = ["front-desk-9", "Hausverwalter"]
 remove = ["shop"]
 `)
 	for domain, want := range map[string]engine.Flags{
-		"throw-away.example": engine.FlagDisposable, "a.throw-away.example": engine.FlagDisposable, "xn--bcher-kva.example": engine.FlagDisposable,
-		"duck.com": engine.FlagDisposable, "yopmail.com": 0, "post.example": engine.FlagFree, "mailinator.com": engine.FlagFree, "cock.li": 0,
-		"mask.example": engine.FlagAlias, "ann.mask.example": engine.FlagAlias, "gmail.com": engine.FlagFree, "guerrillamail.com": engine.FlagDisposable,
+		"throw-away.example": engine.FlagDisposable, "a.throw-away.example": engine.FlagDisposable,
+		"xn--bcher-kva.example": engine.FlagDisposable,
+		"duck.com":              engine.FlagDisposable, "yopmail.com": 0, "post.example": engine.FlagFree,
+		"mailinator.com": engine.FlagFree, "cock.li": 0,
+		"mask.example": engine.FlagAlias, "ann.mask.example": engine.FlagAlias, "gmail.com": engine.FlagFree,
+		"guerrillamail.com": engine.FlagDisposable,
 	} {
 		require.Equal(t, want, next.DomainFlags(domain), domain)
 	}
-	for local, want := range map[string]bool{"front.desk": true, "frontdesk3": true, "hausverwalter": true, "shop": false, "info": true} {
+	for local, want := range map[string]bool{"front.desk": true, "frontdesk3": true, "hausverwalter": true,
+		"shop": false, "info": true} {
 		require.Equal(t, want, next.Role(local), local)
 	}
-	require.Equal(t, engine.FlagDisposable, s.DomainFlags("yopmail.com"), "the lists that it is laid over stay as they are")
+	require.Equal(t, engine.FlagDisposable, s.DomainFlags("yopmail.com"),
+		"the lists that it is laid over stay as they are")
 	require.NotEqual(t, s.Fingerprint(), next.Fingerprint())
 	require.True(t, strings.HasPrefix(next.Fingerprint(), s.Fingerprint()))
 	require.NoError(t, s.CheckReload(next))
@@ -106,7 +111,8 @@ func TestReloadThatLosesAFifthIsRefused(t *testing.T) {
 	}
 	now := override(t, s, "[alias]\nadd = ["+strings.Join(domains, ",")+"]\n")
 	require.NoError(t, now.CheckReload(override(t, s, "[alias]\nadd = ["+strings.Join(domains[2:], ",")+"]\n")))
-	require.ErrorContains(t, now.CheckReload(s), "it loses 20 of the "+strconv.Itoa(s.alias.n+20)+" entries of the alias list")
+	require.ErrorContains(t, now.CheckReload(s), "it loses 20 of the "+strconv.Itoa(s.alias.n+20)+
+		" entries of the alias list")
 }
 
 // TestDocumentedExampleLoads reads the file that docs/lists.md shows.

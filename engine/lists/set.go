@@ -16,7 +16,8 @@ type Set struct {
 	warnings    []string // about the override file
 }
 
-// Fingerprint is the hash of what the lists were generated from, "sha256:" and hexadecimal, and of the override file, if any.
+// Fingerprint is the hash of what the lists were generated from, "sha256:" and hexadecimal, and of the override file,
+// if any.
 func (s *Set) Fingerprint() string { return s.fingerprint }
 
 // Warnings say what in the override file has no effect.
@@ -69,8 +70,8 @@ func (s *Set) Alias(domain string) bool { return s.alias.covers(domain) }
 // Free reports a domain with free mailboxes for anyone.
 func (s *Set) Free(domain string) bool { return s.free.has(domain) }
 
-// Known reports a domain that gives mailboxes or aliases: such a domain is not a typo, however close it is to a major provider's.
-// Every major provider's domain is on the free list.
+// Known reports a domain that gives mailboxes or aliases: such a domain is not a typo, however close it is to a major
+// provider's. Every major provider's domain is on the free list.
 func (s *Set) Known(domain string) bool { return s.free.has(domain) || s.Alias(domain) }
 
 // Suggest is the address that was probably meant, "" for none.

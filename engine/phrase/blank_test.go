@@ -35,14 +35,16 @@ func FuzzBlankName(f *testing.F) {
 
 func TestWordsOfAnAcceptanceAreCounted(t *testing.T) {
 	for line, want := range map[string]int{
-		"2.1.5 OK": 0, "2.1.5 <ann@dom.example> recipient ok": 1, "2.1.5 OK 5-20020a170906 - gsmtp": 1, "User unknown; held for review": 5, "": 0,
+		"2.1.5 OK": 0, "2.1.5 <ann@dom.example> recipient ok": 1, "2.1.5 OK 5-20020a170906 - gsmtp": 1,
+		"User unknown; held for review": 5, "": 0,
 	} {
 		require.Equal(t, want, CountWords(line), line)
 	}
 }
 
 func TestOnlyCodes(t *testing.T) {
-	for line, want := range map[string]bool{"5.1.1": true, "5.1.1 <ann@dom.example>": true, "#5.1.1 [550]": true, "": true, "5.1.1 gone": false, "x": false} {
+	for line, want := range map[string]bool{"5.1.1": true, "5.1.1 <ann@dom.example>": true, "#5.1.1 [550]": true,
+		"": true, "5.1.1 gone": false, "x": false} {
 		require.Equal(t, want, OnlyCodes(AppendWords([]byte{' '}, line)), line)
 	}
 }

@@ -1,6 +1,8 @@
-// Package phrase reads the text conditions of the provider file, and turns replies into the plain words that they are compared with.
+// Package phrase reads the text conditions of the provider file, and turns replies into the plain words that they are
+// compared with.
 //
-// It does not know rules: which phrase of which rule occurs in a reply is found by package engine, in one pass for all rules.
+// It does not know rules: which phrase of which rule occurs in a reply is found by package engine, in one pass for all
+// rules.
 //
 // Invariants:
 //

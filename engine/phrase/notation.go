@@ -11,7 +11,8 @@ import (
 // Phrase is a text condition: slots that must match one after the other.
 type Phrase []Slot
 
-// Slot is one position of a phrase: one of its atoms must match there, right after the previous slot or a few words later.
+// Slot is one position of a phrase: one of its atoms must match there, right after the previous slot or a few words
+// later.
 type Slot struct {
 	Atoms []Atom
 	Gap   bool // up to MaxGap bytes may come before it
@@ -27,7 +28,8 @@ type Atom struct {
 // MaxGap is how many letters "~" may stand for.
 const MaxGap = 48
 
-// GapAt is how many bytes of a text "~" may stand for behind a place: a letter of another script than Latin takes five (appendCoded).
+// GapAt is how many bytes of a text "~" may stand for behind a place: a letter of another script than Latin takes five
+// (appendCoded).
 func GapAt(text []byte, end int) int {
 	if end < len(text) && text[end] == codedLetter {
 		return codedBytes * MaxGap

@@ -2,9 +2,9 @@ package phrase
 
 import "strings"
 
-// Quotes reports whether line contains name, case ignored, not as part of a longer name. Names under four bytes do not count, nor
-// does a name inside a link: some receivers put the client's address into the link of their help page in every refusal.
-// It searches for the name's first punctuation character, because few lines have many of them.
+// Quotes reports whether line contains name, case ignored, not as part of a longer name. Names under four bytes do not
+// count, nor does a name inside a link: some receivers put the client's address into the link of their help page in
+// every refusal. It searches for the name's first punctuation character, because few lines have many of them.
 func Quotes(line, name string) bool {
 	if len(name) < 4 {
 		return false
@@ -15,7 +15,8 @@ func Quotes(line, name string) bool {
 		if i < 0 || i+len(name) > len(line) {
 			return false
 		}
-		if strings.EqualFold(line[i:i+len(name)], name) && !joinsName(line, i-1) && !joinsName(line, i+len(name)) && !inLink(line[:i]) {
+		if strings.EqualFold(line[i:i+len(name)], name) && !joinsName(line, i-1) && !joinsName(line, i+len(name)) &&
+			!inLink(line[:i]) {
 			return true
 		}
 	}

@@ -15,9 +15,10 @@ const latinFold = "aaaaaaaceeeeiiiidnooooo ouuuuytsaaaaaaaceeeeiiiidnooooo ouuuu
 	"aaaaaaccccccccddddeeeeeeeeeegggggggghhhhiiiiiiiiiiiijjkkkllllllllllnnnnnnnnnoooooooo" +
 	"rrrrrrssssssssttttttuuuuuuuuuuuuwwyyyzzzzzzs"
 
-// AppendWords appends a line as plain words, each followed by one space: lower-case, accents and apostrophes dropped, every
-// mail address written as "@", other punctuation as a space. Dots stay inside numbers and host names. dst must end with a space.
-// So the same words with other punctuation are equal, and a mailbox called "blocked" does not read as a block.
+// AppendWords appends a line as plain words, each followed by one space: lower-case, accents and apostrophes dropped,
+// every mail address written as "@", other punctuation as a space. Dots stay inside numbers and host names. dst must
+// end with a space. So the same words with other punctuation are equal, and a mailbox called "blocked" does not read as
+// a block.
 func AppendWords(dst []byte, line string) []byte {
 	token := len(dst) // where the current raw token began: an @ replaces it
 	for i := 0; i < len(line) && len(dst) < maxWords; i++ {
@@ -104,8 +105,8 @@ const (
 	codedBytes  = 5
 )
 
-// appendCoded writes a letter of another script as 0x01 and four letters from a to p: the scanner's alphabet stays small,
-// and letters of two scripts are never taken for each other. Letters beyond the basic plane become a space.
+// appendCoded writes a letter of another script as 0x01 and four letters from a to p: the scanner's alphabet stays
+// small, and letters of two scripts are never taken for each other. Letters beyond the basic plane become a space.
 func appendCoded(dst []byte, r rune) []byte {
 	if r > 0xffff {
 		return appendSpace(dst)
@@ -130,8 +131,8 @@ func AppendWordsOutsideLinks(dst []byte, line string) []byte {
 	}
 }
 
-// MaskHostNames masks names of three labels and more: a host that is called "temporary" says nothing. Two words joined by
-// a dot may be the end of one sentence and the beginning of the next.
+// MaskHostNames masks names of three labels and more: a host that is called "temporary" says nothing. Two words joined
+// by a dot may be the end of one sentence and the beginning of the next.
 func MaskHostNames(words []byte) {
 	for start := 0; start < len(words); {
 		end := start + bytes.IndexByte(words[start:], ' ')

@@ -21,7 +21,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestWordsStayInBounds: normalising may lengthen letters of other scripts, but never beyond the bound by more than one.
+// TestWordsStayInBounds: normalising may lengthen letters of other scripts, but never beyond the bound by more than
+// one.
 func TestWordsStayInBounds(t *testing.T) {
 	words := AppendWords([]byte{' '}, strings.Repeat("邮", 10_000))
 	require.Less(t, len(words), maxWords+8)

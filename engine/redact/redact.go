@@ -15,10 +15,14 @@ const minLocal = 3
 // blank stands for an address.
 const blank = "<address>"
 
-// Text redacts a text, with "<address>" in place of every address and of every word that is the local part, which may be empty.
+// Text redacts a text, with "<address>" in place of every address and of every word that is the local part, which may
+// be empty.
 func Text(text, local string) string {
 	var b strings.Builder
-	for i, word := range strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f || r == 0x85 || r == 0xa0 }) {
+	for i, word := range strings.FieldsFunc(text, func(r rune) bool {
+		return r <= ' ' || r == 0x7f || r == 0x85 ||
+			r == 0xa0
+	}) {
 		if i > 0 {
 			b.WriteByte(' ')
 		}

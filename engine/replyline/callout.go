@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// calloutFailed begins a refusal in which Exim quotes what the server behind it said of the recipient (Exim specification, "Callout
-// verification"). A failed callout to the sender has other words, and names the sender.
+// calloutFailed begins a refusal in which Exim quotes what the server behind it said of the recipient (Exim
+// specification, "Callout verification"). A failed callout to the sender has other words, and names the sender.
 const calloutFailed = "callout verification failed"
 
-// Callout returns the reply that a failed recipient callout quotes: its code, from 400 to 599, and the text of its lines. The code is 0 if
-// the lines quote none.
+// Callout returns the reply that a failed recipient callout quotes: its code, from 400 to 599, and the text of its
+// lines. The code is 0 if the lines quote none.
 func Callout(lines []string) (code int, quoted []string) {
 	if len(lines) == 0 {
 		return 0, nil

@@ -1,8 +1,8 @@
-// Package replyline reads the lines of SMTP replies (RFC 5321 section 4.2), for sessions and for replies that are given as text: both read
-// alike.
+// Package replyline reads the lines of SMTP replies (RFC 5321 section 4.2), for sessions and for replies that are given
+// as text: both read alike.
 //
-// It tolerates careless servers where a line can only mean one thing: white space before the code, none behind it, lines in the middle
-// without a code, a later line with another code. It does not know what texts mean.
+// It tolerates careless servers where a line can only mean one thing: white space before the code, none behind it,
+// lines in the middle without a code, a later line with another code. It does not know what texts mean.
 //
 // Invariants:
 //

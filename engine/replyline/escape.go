@@ -8,8 +8,9 @@ import (
 // firstEscape is the private character of the byte 0x80; the other 127 follow it.
 const firstEscape = '\uf780'
 
-// Escape returns text as valid UTF-8. If it is in another charset, each byte beyond ASCII becomes a private character, from which
-// Unescape gets it back. Text that is mostly UTF-8, and damaged or cut off within a character, stays what it is.
+// Escape returns text as valid UTF-8. If it is in another charset, each byte beyond ASCII becomes a private character,
+// from which Unescape gets it back. Text that is mostly UTF-8, and damaged or cut off within a character, stays what it
+// is.
 func Escape(text string) string {
 	if utf8.ValidString(text) {
 		return text

@@ -30,16 +30,19 @@ func TestLinesOfCarelessServers(t *testing.T) {
 		code  int
 		texts []string
 	}{
-		"one line":               {[]string{"250 ok"}, 250, []string{"ok"}},
-		"code alone":             {[]string{"250"}, 250, []string{""}},
-		"tab":                    {[]string{"550\tno"}, 550, []string{"no"}},
-		"no space":               {[]string{"550no"}, 550, []string{"no"}},
-		"white space first":      {[]string{"  550 no"}, 550, []string{"no"}},
-		"bytes of a charset":     {[]string{"550\xb2\xbb"}, 550, []string{"\xb2\xbb"}},
-		"text without code":      {[]string{"550-no", "such user", "", "550 bye"}, 550, []string{"no", "such user", "", "bye"}},
-		"number in the text":     {[]string{"550-at most", "2000 a day", "550 bye"}, 550, []string{"at most", "2000 a day", "bye"}},
-		"refusal at last":        {[]string{"220-wait", "421 go"}, 421, []string{"wait", "go"}},
-		"refusal on the way":     {[]string{"220-wait", "554-no", "554 service"}, 554, []string{"wait", "no", "service"}},
+		"one line":           {[]string{"250 ok"}, 250, []string{"ok"}},
+		"code alone":         {[]string{"250"}, 250, []string{""}},
+		"tab":                {[]string{"550\tno"}, 550, []string{"no"}},
+		"no space":           {[]string{"550no"}, 550, []string{"no"}},
+		"white space first":  {[]string{"  550 no"}, 550, []string{"no"}},
+		"bytes of a charset": {[]string{"550\xb2\xbb"}, 550, []string{"\xb2\xbb"}},
+		"text without code": {[]string{"550-no", "such user", "", "550 bye"}, 550,
+			[]string{"no", "such user", "", "bye"}},
+		"number in the text": {[]string{"550-at most", "2000 a day", "550 bye"}, 550,
+			[]string{"at most", "2000 a day", "bye"}},
+		"refusal at last": {[]string{"220-wait", "421 go"}, 421, []string{"wait", "go"}},
+		"refusal on the way": {[]string{"220-wait", "554-no", "554 service"}, 554,
+			[]string{"wait", "no", "service"}},
 		"acceptance is text":     {[]string{"550-no", "250 ok", "550 bye"}, 550, []string{"no", "250 ok", "bye"}},
 		"another refusal counts": {[]string{"550-no", "450 later"}, 450, []string{"no", "later"}},
 	} {
@@ -56,8 +59,8 @@ func TestLinesOfCarelessServers(t *testing.T) {
 	}
 }
 
-// FuzzParse: a reply of any lines has a code of 200 to 599, is never less of a refusal than its first line, and loses no text; escaped,
-// it is read alike.
+// FuzzParse: a reply of any lines has a code of 200 to 599, is never less of a refusal than its first line, and loses
+// no text; escaped, it is read alike.
 func FuzzParse(f *testing.F) {
 	f.Add("220-wait\n521 go")
 	f.Add("550-a\nb\n 550c\n250 d\n550 e")

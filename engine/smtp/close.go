@@ -14,8 +14,9 @@ import (
 // maxDrainBytes is how much a server may still send after we have closed.
 const maxDrainBytes = 64 << 10
 
-// SayQuit sends QUIT and reports whether that confirms the dialogue (see Confirmed): its 221 came first, or the server closed without
-// any reply. One reply too many before would have been read in place of it. The session is not usable afterwards; Quit closes it.
+// SayQuit sends QUIT and reports whether that confirms the dialogue (see Confirmed): its 221 came first, or the server
+// closed without any reply. One reply too many before would have been read in place of it. The session is not usable
+// afterwards; Quit closes it.
 func (s *Session) SayQuit(ctx context.Context) (confirmed bool) {
 	defer s.begin(ctx, 0)()
 	if s.unusable || ctx.Err() != nil {
@@ -37,8 +38,9 @@ func (s *Session) SayQuit(ctx context.Context) (confirmed bool) {
 	return s.quitReplied && r.Code == 221 && !s.in.holdsReply()
 }
 
-// Quit ends the session: SayQuit, if that has not been said, then a bounded wait for the server's close. An unusable session is closed
-// without QUIT. Once ctx has ended, the connection is reset without any wait. When Quit returns, it is closed.
+// Quit ends the session: SayQuit, if that has not been said, then a bounded wait for the server's close. An unusable
+// session is closed without QUIT. Once ctx has ended, the connection is reset without any wait. When Quit returns, it
+// is closed.
 func (s *Session) Quit(ctx context.Context) {
 	s.SayQuit(ctx)
 	defer s.begin(ctx, 0)()
@@ -52,8 +54,8 @@ func (s *Session) Close() {
 	s.closeGracefully(false)
 }
 
-// closeGracefully closes the connection. It waits for the server's close if that can be expected: the server said 221, or can see our
-// half-close. If the context has ended, it resets the connection, so that nothing unsent arrives later.
+// closeGracefully closes the connection. It waits for the server's close if that can be expected: the server said 221,
+// or can see our half-close. If the context has ended, it resets the connection, so that nothing unsent arrives later.
 func (s *Session) closeGracefully(expected bool) {
 	s.unusable = true
 	_ = s.raw.SetDeadline(time.Now().Add(s.cfg.Timeouts.Linger))

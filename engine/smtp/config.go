@@ -19,12 +19,12 @@ type Config struct {
 
 	// OneByOne sends one command at a time, whatever the server offers.
 	OneByOne bool
-	// Settle is how long each command waits for a reply that comes before it, and the last reply for one after it. With it, a server that
-	// answers twice is found out before an answer counts; zero looks only at what has arrived.
+	// Settle is how long each command waits for a reply that comes before it, and the last reply for one after it. With
+	// it, a server that answers twice is found out before an answer counts; zero looks only at what has arrived.
 	Settle time.Duration
 
-	// Patience is asked after each Timeouts.Banner of silence whether to wait for the banner still: RFC 5321 section 4.5.3.2.1 allows a
-	// server five minutes. Nil is no.
+	// Patience is asked after each Timeouts.Banner of silence whether to wait for the banner still: RFC 5321 section
+	// 4.5.3.2.1 allows a server five minutes. Nil is no.
 	Patience func() bool
 
 	Timeouts      Timeouts

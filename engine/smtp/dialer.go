@@ -25,9 +25,9 @@ type Dialer struct {
 	Dial         DialFunc
 }
 
-// DialContext connects to exactly the address that it checks: no name is resolved in between.
-// A refused target is engine.EventRefusedHost; an unreachable one EventConnectFailed or EventTimeout; a failure on our side
-// (no such source address, no file descriptor left, no such proxy) EventInternal, which says nothing about the server.
+// DialContext connects to exactly the address that it checks: no name is resolved in between. A refused target is
+// engine.EventRefusedHost; an unreachable one EventConnectFailed or EventTimeout; a failure on our side (no such source
+// address, no file descriptor left, no such proxy) EventInternal, which says nothing about the server.
 func (d *Dialer) DialContext(ctx context.Context, target netip.AddrPort) (net.Conn, Fault) {
 	class := ClassOf(target.Addr())
 	if class == Bogus || class == Private && !d.AllowPrivate || target.Port() == 0 {
@@ -60,7 +60,8 @@ func (d *Dialer) dial(ctx context.Context, target string) (net.Conn, error) {
 	_, err = cd.DialContext(ctx, "tcp", target)
 	switch {
 	case err == nil:
-		return viaProxy.conn.Conn, nil // as it was dialled: a socket can be polled, half-closed and reset, a wrapper cannot
+		// as it was dialled: a socket can be polled, half-closed and reset, a wrapper cannot
+		return viaProxy.conn.Conn, nil
 	case viaProxy.conn != nil && !viaProxy.conn.requested.Load():
 		err = errors.Join(errProxyRefused, err) // it says nothing about the target
 	}
@@ -94,14 +95,15 @@ func (p *proxyDialer) DialContext(ctx context.Context, network, address string) 
 	return p.conn, nil
 }
 
-// proxyConn records that the target was requested. A failure before that, for example a wrong password, says nothing about the target.
+// proxyConn records that the target was requested. A failure before that, for example a wrong password, says nothing
+// about the target.
 type proxyConn struct {
 	net.Conn
 	requested atomic.Bool
 }
 
-// A request is longer than a greeting and begins with the same version; user and password begin with another one (RFC 1928
-// sections 3 and 4, RFC 1929 section 2).
+// A request is longer than a greeting and begins with the same version; user and password begin with another one (RFC
+// 1928 sections 3 and 4, RFC 1929 section 2).
 const (
 	socksVersion    = 5
 	minSOCKSRequest = 4 + 4 + 2 // an IPv4 address and its port
@@ -134,7 +136,8 @@ func dialFault(ctx context.Context, err error) Fault {
 
 // isLocalFailure reports an error that has its cause on this machine.
 func isLocalFailure(err error) bool {
-	for _, cause := range [...]error{errLocal, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE, syscall.EMFILE, syscall.ENFILE,
+	for _, cause := range [...]error{errLocal, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE, syscall.EMFILE,
+		syscall.ENFILE,
 		syscall.ENOBUFS, syscall.ENOMEM, syscall.EACCES, syscall.EPERM} {
 		if errors.Is(err, cause) {
 			return true

@@ -169,7 +169,8 @@ func (d *dialogue) ask(ctx context.Context, s *Session, words string) {
 	if len(o.NoUTF8) > 0 {
 		noUTF8 = fmt.Sprintf(", need SMTPUTF8: %v", o.NoUTF8)
 	}
-	d.say("ask: mail %d, %d of %d answered%s, %s, unusable: %v", o.Mail.Code, o.Answered, len(rcpts), noUTF8, describe(o.Fault), s.Unusable())
+	d.say("ask: mail %d, %d of %d answered%s, %s, unusable: %v", o.Mail.Code, o.Answered, len(rcpts), noUTF8,
+		describe(o.Fault), s.Unusable())
 }
 
 var eventNames = map[engine.Event]string{
@@ -301,7 +302,8 @@ func certificate() tls.Certificate {
 	if err != nil {
 		panic(err)
 	}
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"mx.example.org"}, NotAfter: time.Now().Add(time.Hour)}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"mx.example.org"},
+		NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
 	if err != nil {
 		panic(err)

@@ -10,7 +10,8 @@ import (
 // Fault is what ended a dialogue early. The zero value is no fault.
 //
 // Event is engine.EventReply if the server refused us with a reply (at the banner, EHLO or STARTTLS); else what
-// happened, and Reply is then the reply that came with it, if any: the 421 before a close, the one that was out of step.
+// happened, and Reply is then the reply that came with it, if any: the 421 before a close, the one that was out of
+// step.
 type Fault struct {
 	Event  engine.Event
 	Stage  engine.Stage
@@ -40,7 +41,8 @@ func ourFault(stage engine.Stage, detail string) Fault {
 	return Fault{Event: engine.EventInternal, Stage: stage, Detail: detail}
 }
 
-// connectionFault is an error of the connection as a fault. A caller that gives up before its deadline is not a fault of the peer.
+// connectionFault is an error of the connection as a fault. A caller that gives up before its deadline is not a fault
+// of the peer.
 func connectionFault(ctx context.Context, stage engine.Stage, err error) Fault {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):

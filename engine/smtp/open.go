@@ -101,7 +101,8 @@ func (s *Session) helloCommand(verb string) (engine.Reply, Fault) {
 	return r, f
 }
 
-// startTLS follows RFC 3207 section 4. If the server refuses STARTTLS, the session goes on in clear, unless TLS is required.
+// startTLS follows RFC 3207 section 4. If the server refuses STARTTLS, the session goes on in clear, unless TLS is
+// required.
 func (s *Session) startTLS() Fault {
 	if !s.extensions.STARTTLS {
 		return Fault{Event: engine.EventTLSFailed, Stage: engine.StageTLS, Detail: "STARTTLS is not offered"}

@@ -5,16 +5,16 @@ import (
 	"syscall"
 )
 
-// pollConn is a connection that can also be read without waiting, so that a reply that nothing was asked for is seen before the next
-// command is sent. TLS over it works in both ways: it goes on after an error that is temporary.
+// pollConn is a connection that can also be read without waiting, so that a reply that nothing was asked for is seen
+// before the next command is sent. TLS over it works in both ways: it goes on after an error that is temporary.
 type pollConn struct {
 	net.Conn
 	polling bool // Read returns errNothing where it would wait
 	arrived func() bool
 }
 
-// newPollConn finds out how conn is polled: as a socket, or in memory by its method Readable. Wrappers name what they wrap by
-// NetConn, as tls.Conn does. Of any other connection nothing is known to have arrived until it is read.
+// newPollConn finds out how conn is polled: as a socket, or in memory by its method Readable. Wrappers name what they
+// wrap by NetConn, as tls.Conn does. Of any other connection nothing is known to have arrived until it is read.
 func newPollConn(conn net.Conn) *pollConn {
 	c := &pollConn{Conn: conn, arrived: func() bool { return false }}
 	for {
@@ -59,7 +59,8 @@ func newSocketPoll(raw syscall.RawConn) *socketPoll {
 	return p
 }
 
-// arrived reports whether a read would not wait. A socket that cannot be peeked at is read in its turn, and tells why then.
+// arrived reports whether a read would not wait. A socket that cannot be peeked at is read in its turn, and tells why
+// then.
 func (p *socketPoll) arrived() bool {
 	p.waiting = false
 	return p.raw.Control(p.peek) == nil && p.waiting

@@ -46,8 +46,8 @@ type wrapped struct{ net.Conn }
 
 func (w wrapped) NetConn() net.Conn { return w.Conn }
 
-// answerTwice is a server over clear text or TLS that answers the command word twice. said is closed once the second reply is sent, and
-// nothing else is sent until the client has sent its next command.
+// answerTwice is a server over clear text or TLS that answers the command word twice. said is closed once the second
+// reply is sent, and nothing else is sent until the client has sent its next command.
 func answerTwice(word string, withTLS bool, said chan struct{}) func(net.Conn) {
 	return func(raw net.Conn) {
 		conn, in := raw, bufio.NewReader(raw)
@@ -78,13 +78,14 @@ func answerTwice(word string, withTLS bool, said chan struct{}) func(net.Conn) {
 	}
 }
 
-// TestReplyToNoCommandIsSeenInTheSocket: bytes that no read has met yet, in clear and within TLS, whose tickets are no reply; through
-// wrappers too.
+// TestReplyToNoCommandIsSeenInTheSocket: bytes that no read has met yet, in clear and within TLS, whose tickets are no
+// reply; through wrappers too.
 func TestReplyToNoCommandIsSeenInTheSocket(t *testing.T) {
 	for name, tt := range map[string]struct {
 		word    string
 		withTLS bool
-	}{"EHLO": {"EHLO", false}, "RCPT": {"RCPT", false}, "EHLO over TLS": {"EHLO", true}, "RCPT over TLS": {"RCPT", true}} {
+	}{"EHLO": {"EHLO", false}, "RCPT": {"RCPT", false}, "EHLO over TLS": {"EHLO", true},
+		"RCPT over TLS": {"RCPT", true}} {
 		t.Run(name, func(t *testing.T) {
 			said := make(chan struct{})
 			conn := wrapped{overSockets(t, answerTwice(tt.word, tt.withTLS, said))}
@@ -97,7 +98,8 @@ func TestReplyToNoCommandIsSeenInTheSocket(t *testing.T) {
 			}
 			<-said
 			arrivedWithin(t, s)
-			o := s.Transaction(t.Context(), manyRcpts(1), func(int, engine.Reply) { t.Error("a recipient was answered") })
+			o := s.Transaction(t.Context(), manyRcpts(1),
+				func(int, engine.Reply) { t.Error("a recipient was answered") })
 			if o.Fault.Event != engine.EventOutOfStep || !s.Unusable() {
 				t.Error(describe(o.Fault))
 			}
@@ -116,7 +118,8 @@ func arrivedWithin(t *testing.T, s *Session) {
 	}
 }
 
-// TestPollWaitsForNothing: an honest server that says nothing between commands is no fault, and its end is met by the next read.
+// TestPollWaitsForNothing: an honest server that says nothing between commands is no fault, and its end is met by the
+// next read.
 func TestPollWaitsForNothing(t *testing.T) {
 	for name, withTLS := range map[string]bool{"clear": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +160,8 @@ func TestMemoryIsPolledAsSocketsAre(t *testing.T) {
 	}
 }
 
-// BenchmarkTransactionOverSockets is a pipelined group of 50 recipients, and of one, over loopback: with the poll, and without.
+// BenchmarkTransactionOverSockets is a pipelined group of 50 recipients, and of one, over loopback: with the poll, and
+// without.
 func BenchmarkTransactionOverSockets(b *testing.B) {
 	for _, n := range []int{1, 50} {
 		for name, hide := range map[string]bool{"polled": false, "not polled": true} {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Proxy is a SOCKS5 proxy (RFC 1928), with a user and a password if it needs them (RFC 1929). The zero value is none. However
-// it is printed, user and password are hidden.
+// Proxy is a SOCKS5 proxy (RFC 1928), with a user and a password if it needs them (RFC 1929). The zero value is none.
+// However it is printed, user and password are hidden.
 type Proxy struct {
 	Addr     string // host:port
 	user     string
@@ -18,7 +18,8 @@ type Proxy struct {
 // maxProxySecret bounds a user or a password, in bytes (RFC 1929 section 2).
 const maxProxySecret = 255
 
-// ParseProxy reads [USER:PASSWORD@]HOST:PORT. The first colon ends the user and the last @ the password. An error quotes neither.
+// ParseProxy reads [USER:PASSWORD@]HOST:PORT. The first colon ends the user and the last @ the password. An error
+// quotes neither.
 func ParseProxy(s string) (Proxy, error) {
 	var p Proxy
 	secret := ""

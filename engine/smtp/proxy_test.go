@@ -79,7 +79,8 @@ func TestProxySecretsAreNotShown(t *testing.T) {
 	asJSON, err := json.Marshal(map[string]any{"p": p, "q": &p})
 	require.NoError(t, err)
 	shown := []string{p.String(), fmt.Sprint(p, &p), fmt.Sprintf("%v %+v %#v %s %q", p, p, p, p, p), string(asJSON)}
-	for _, bad := range []string{"hunter:sesame@proxy.example", "hunter@sesame:1080@", "hunter:@sesame:1080", ":sesame@hunter:1080", "hunter:sesame@:1080", "hunter:sesame@h:0",
+	for _, bad := range []string{"hunter:sesame@proxy.example", "hunter@sesame:1080@", "hunter:@sesame:1080",
+		":sesame@hunter:1080", "hunter:sesame@:1080", "hunter:sesame@h:0",
 		"hunter:sesame@h:smtp", "hunter:sesame" + strings.Repeat("x", 255) + "@h:1", "hunter:sesame", ""} {
 		_, err := ParseProxy(bad)
 		require.Error(t, err, bad)

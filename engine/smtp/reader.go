@@ -40,7 +40,8 @@ func newReplyReader(conn *pollConn, cfg *Config, setDeadline func(time.Duration)
 		fresh := make([]byte, cfg.MaxLine)
 		buf = &fresh
 	}
-	return replyReader{src: conn, conn: conn, buf: *buf, left: cfg.MaxBytes, lines: cfg.MaxReplyLines, size: cfg.MaxReplyBytes, setDeadline: setDeadline}
+	return replyReader{src: conn, conn: conn, buf: *buf, left: cfg.MaxBytes, lines: cfg.MaxReplyLines,
+		size: cfg.MaxReplyBytes, setDeadline: setDeadline}
 }
 
 // lineBuffers are the buffers of closed sessions.
@@ -70,8 +71,8 @@ func (r *replyReader) holdsAny() bool {
 	return r.end > r.start
 }
 
-// holdsReply reports the same of a reply or its beginning. Whole lines without a reply code are text that the last reply was broken
-// into, or empty; they answer no command, and are dropped.
+// holdsReply reports the same of a reply or its beginning. Whole lines without a reply code are text that the last
+// reply was broken into, or empty; they answer no command, and are dropped.
 func (r *replyReader) holdsReply() bool {
 	for r.holdsAny() {
 		i := bytes.IndexByte(r.buf[r.start:r.end], '\n')
@@ -99,9 +100,9 @@ func (r *replyReader) settle(wait time.Duration) (nothing bool) {
 // strayTime is how soon after a line without a code a reply must follow.
 const strayTime = 300 * time.Millisecond
 
-// reply reads one reply (RFC 5321 section 4.2). The error is that of the connection; the detail says how the peer broke the protocol.
-// Empty lines before it are skipped, and after the greeting lines without a code too: see holdsReply. Such lines are the rest of the
-// reply before, so what was due follows soon; where it does not, they were no SMTP.
+// reply reads one reply (RFC 5321 section 4.2). The error is that of the connection; the detail says how the peer broke
+// the protocol. Empty lines before it are skipped, and after the greeting lines without a code too: see holdsReply.
+// Such lines are the rest of the reply before, so what was due follows soon; where it does not, they were no SMTP.
 func (r *replyReader) reply(stage engine.Stage, timeout time.Duration) (reply engine.Reply, detail string, err error) {
 	reply.Stage = stage
 	armed, lines, size := false, 0, 0
@@ -212,8 +213,8 @@ func (r *replyReader) remember(line []byte, reply engine.Reply) {
 
 func digit(c byte) bool { return '0' <= c && c <= '9' }
 
-// textOf is text as a string that can be shown: UTF-8, with a space for each control character. Bytes of another charset are kept as
-// replyline.Escape keeps them.
+// textOf is text as a string that can be shown: UTF-8, with a space for each control character. Bytes of another
+// charset are kept as replyline.Escape keeps them.
 func textOf(text []byte) string {
 	for _, c := range text {
 		if c < ' ' || c >= 0x7f {

@@ -11,13 +11,15 @@ import (
 	"probity/engine"
 )
 
-// FuzzServer: whatever a server sends, and however it is cut into packets, a session ends within its bounds of time, no recipient
-// gets two replies, and none gets a reply from a group that ended out of step.
+// FuzzServer: whatever a server sends, and however it is cut into packets, a session ends within its bounds of time, no
+// recipient gets two replies, and none gets a reply from a group that ended out of step.
 func FuzzServer(f *testing.F) {
 	for _, words := range []string{
 		"220 mx\r\n250-mx\r\n250 PIPELINING\r\n250 ok\r\n250 ok\r\n550 5.1.1 no\r\n250 ok\r\n221 bye\r\n",
-		"220 mx\r\n250-mx\r\n250 STARTTLS\r\n220 go\r\n\x16\x03\x03\x00\x00", "220-\r\n220 \r\n502 what\r\n250 HELO\r\n421 bye\r\n", "554 no\r\n",
-		"220 mx\n250 SIZE 99999999999999999999\n250 2.1.0 ok\n450 4.7.1 grey\n", "\x00\xff\r\n", "220 mx\r\n250-mx\r\n250 PIPELINING\r\n250 a\r\n250 b\r\n250 c\r\n250 d\r\n250 e\r\n",
+		"220 mx\r\n250-mx\r\n250 STARTTLS\r\n220 go\r\n\x16\x03\x03\x00\x00",
+		"220-\r\n220 \r\n502 what\r\n250 HELO\r\n421 bye\r\n", "554 no\r\n",
+		"220 mx\n250 SIZE 99999999999999999999\n250 2.1.0 ok\n450 4.7.1 grey\n", "\x00\xff\r\n",
+		"220 mx\r\n250-mx\r\n250 PIPELINING\r\n250 a\r\n250 b\r\n250 c\r\n250 d\r\n250 e\r\n",
 	} {
 		f.Add([]byte(words), byte(3), true)
 		f.Add([]byte(words), byte(200), false)
@@ -45,7 +47,8 @@ func FuzzServer(f *testing.F) {
 				}
 			})
 			began := time.Now()
-			s, fault := Open(context.Background(), client, Config{EHLO: "probe.example.net", TLS: engine.TLSOpportunistic}, "mx")
+			s, fault := Open(context.Background(), client,
+				Config{EHLO: "probe.example.net", TLS: engine.TLSOpportunistic}, "mx")
 			if (s == nil) == fault.None() {
 				t.Fatalf("session %v, yet %s", s != nil, describe(fault))
 			}

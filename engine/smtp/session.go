@@ -52,9 +52,10 @@ func (s *Session) BannerWait() time.Duration { return s.bannerWait }
 // RoundTrip is the fastest reply to a command of the greeting.
 func (s *Session) RoundTrip() time.Duration { return s.roundTrip }
 
-// Confirmed reports whether each reply so far is known to be that to its command. Until then a server that sent one reply too many
-// may have answered each command with the reply to the one before, without a sign of it. With Config.Settle each command has
-// waited for such a reply; a reply that quotes its recipient shows it too; else SayQuit tells.
+// Confirmed reports whether each reply so far is known to be that to its command. Until then a server that sent one
+// reply too many may have answered each command with the reply to the one before, without a sign of it. With
+// Config.Settle each command has waited for such a reply; a reply that quotes its recipient shows it too; else SayQuit
+// tells.
 func (s *Session) Confirmed() bool { return (s.confirmed || s.cfg.Settle > 0) && !s.outOfStep }
 
 // Unusable reports a session that must not be used again, except for Close and Quit.
@@ -85,8 +86,8 @@ func (s *Session) begin(ctx context.Context, bound time.Duration) (end func()) {
 // past is a deadline in the past, also under synctest.
 func past() time.Time { return time.Unix(1, 0) }
 
-// setReadDeadline sets the deadline of the next wait. A connection that refuses a deadline is closed: the read will fail.
-// If the context ends just before, the deadline set by its end must not be undone.
+// setReadDeadline sets the deadline of the next wait. A connection that refuses a deadline is closed: the read will
+// fail. If the context ends just before, the deadline set by its end must not be undone.
 func (s *Session) setReadDeadline(timeout time.Duration) {
 	at := time.Now().Add(timeout)
 	if !s.callDeadline.IsZero() && s.callDeadline.Before(at) {
@@ -105,7 +106,8 @@ func (s *Session) fail(f Fault) Fault {
 	return f
 }
 
-// read reads the reply to a command. Every fault makes the session unusable, a 421 too, whose reply is returned with the fault.
+// read reads the reply to a command. Every fault makes the session unusable, a 421 too, whose reply is returned with
+// the fault.
 func (s *Session) read(stage engine.Stage, timeout time.Duration) (engine.Reply, Fault) {
 	r, detail, err := s.in.reply(stage, timeout)
 	switch {
@@ -127,8 +129,8 @@ func (s *Session) read(stage engine.Stage, timeout time.Duration) (engine.Reply,
 	return r, Fault{}
 }
 
-// answers reports whether a positive reply can be one to a command of this stage (RFC 5321 section 4.3.2): the banner and STARTTLS have
-// 220, QUIT has 221, and what we ask for beyond that has 250 to 259.
+// answers reports whether a positive reply can be one to a command of this stage (RFC 5321 section 4.3.2): the banner
+// and STARTTLS have 220, QUIT has 221, and what we ask for beyond that has 250 to 259.
 func answers(code int, stage engine.Stage) bool {
 	switch {
 	case code/100 != 2 || stage == engine.StageBanner || stage == engine.StageQuit:

@@ -15,7 +15,8 @@ import (
 	"probity/engine"
 )
 
-// serveLineByLine answers each line as it comes: 220 first, EHLO with PIPELINING, then 250; it never reads ahead of its writes.
+// serveLineByLine answers each line as it comes: 220 first, EHLO with PIPELINING, then 250; it never reads ahead of its
+// writes.
 func serveLineByLine(conn net.Conn, reply func(line string) string) {
 	defer conn.Close()
 	in := bufio.NewReaderSize(conn, 16)
@@ -155,7 +156,8 @@ func TestSessionIsBoundedInBytes(t *testing.T) {
 		return "250 " + strings.Repeat("long ", 100) + "\r\n"
 	})
 	s, _ := Open(t.Context(), client, Config{EHLO: "probe.example.net", MaxBytes: 8 << 10}, "mx")
-	if o := s.Transaction(t.Context(), manyRcpts(100), func(int, engine.Reply) {}); o.Fault.Event != engine.EventOutOfStep {
+	if o := s.Transaction(t.Context(), manyRcpts(100),
+		func(int, engine.Reply) {}); o.Fault.Event != engine.EventOutOfStep {
 		t.Error(describe(o.Fault))
 	}
 	s.Close()

@@ -49,7 +49,8 @@ func TestOverTCP(t *testing.T) {
 	}
 }
 
-// TestCancellationResetsTheConnection: after a cancellation the server sees the reset at once, and gets no more of what was sent.
+// TestCancellationResetsTheConnection: after a cancellation the server sees the reset at once, and gets no more of what
+// was sent.
 func TestCancellationResetsTheConnection(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"probity/engine"
 )
 
-// maxPath is the longest path sent: 256 octets with its brackets (RFC 5321 section 4.5.3.1.3), doubled for quoting and UTF-8.
+// maxPath is the longest path sent: 256 octets with its brackets (RFC 5321 section 4.5.3.1.3), doubled for quoting and
+// UTF-8.
 const maxPath = 512
 
 // sendable reports a text that cannot break its command line.
@@ -19,10 +20,11 @@ func sendable(text string) bool {
 	return len(text) <= maxPath
 }
 
-// isPlain reports a recipient of letters, digits and common punctuation, which can be sent to any server: one check instead of
-// all that follow.
+// isPlain reports a recipient of letters, digits and common punctuation, which can be sent to any server: one check
+// instead of all that follow.
 func (r Rcpt) isPlain() bool {
-	return r.Local != "" && r.Domain != "" && len(r.Local) <= maxPath && len(r.Domain) <= maxPath && isPlain(r.Local) && isPlain(r.Domain)
+	return r.Local != "" && r.Domain != "" && len(r.Local) <= maxPath && len(r.Domain) <= maxPath && isPlain(r.Local) &&
+		isPlain(r.Domain)
 }
 
 func isPlain(text string) bool {
@@ -36,7 +38,8 @@ func isPlain(text string) bool {
 
 // sendable reports a recipient that cannot break its brackets: spaces and brackets are for quoted local parts only.
 func (r Rcpt) sendable() bool {
-	if r.Local == "" || r.Domain == "" || !sendable(r.Local) || !sendable(r.Domain) || strings.ContainsAny(r.Domain, "<> \"\\@") {
+	if r.Local == "" || r.Domain == "" || !sendable(r.Local) || !sendable(r.Domain) ||
+		strings.ContainsAny(r.Domain, "<> \"\\@") {
 		return false
 	}
 	return quoted(r.Local) || !strings.ContainsAny(r.Local, "<> \"\\@,:;")
@@ -91,7 +94,8 @@ func quotedIn(line string, rcpt Rcpt) bool {
 		at += from
 		from = at + 1
 		begin, end := at-len(rcpt.Local), at+1+len(rcpt.Domain)
-		if begin < 0 || end > len(line) || begin > 0 && wordByte(line[begin-1]) || end < len(line) && wordByte(line[end]) && line[end] != '.' {
+		if begin < 0 || end > len(line) || begin > 0 && wordByte(line[begin-1]) ||
+			end < len(line) && wordByte(line[end]) && line[end] != '.' {
 			continue
 		}
 		if end+1 < len(line) && line[end] == '.' && wordByte(line[end+1]) {

@@ -20,8 +20,9 @@ func (r Rcpt) NeedsUTF8() bool { return !ascii(r.Local) || !ascii(r.Domain) }
 
 // Outcome is how a transaction ended.
 type Outcome struct {
-	// Mail is the reply to MAIL; Code is 0 if none came. Unless it is positive, no recipient of its transaction was probed. With
-	// several transactions it is that of the last one, or the first that is not positive, after which no recipient counts as answered.
+	// Mail is the reply to MAIL; Code is 0 if none came. Unless it is positive, no recipient of its transaction was
+	// probed. With several transactions it is that of the last one, or the first that is not positive, after which no
+	// recipient counts as answered.
 	Mail     engine.Reply
 	Answered int   // recipients that were answered: the first ones
 	NoUTF8   []int // recipients that were not sent: they need SMTPUTF8, and the server does not offer it
@@ -30,10 +31,10 @@ type Outcome struct {
 
 // Transaction sends MAIL and a RCPT for each recipient, with RSET first if the session has been used, and calls got
 // with each reply, in order, once the group is known to be in step. Pipelined if the server offers it, else one by one.
-// If recipients begin new transactions, all transactions are one group (RFC 2920 section 3.1 allows RSET and MAIL anywhere
-// in it): a server that accepts one recipient at a time need not cost a round trip for each.
-// A recipient whose RCPT got a 421 is given that reply; those after it were not answered. got must not use the session.
-// Nothing more is sent after the last RCPT: RSET comes with the next transaction, or with Reset.
+// If recipients begin new transactions, all transactions are one group (RFC 2920 section 3.1 allows RSET and MAIL
+// anywhere in it): a server that accepts one recipient at a time need not cost a round trip for each. A recipient whose
+// RCPT got a 421 is given that reply; those after it were not answered. got must not use the session. Nothing more is
+// sent after the last RCPT: RSET comes with the next transaction, or with Reset.
 func (s *Session) Transaction(ctx context.Context, rcpts []Rcpt, got func(i int, r engine.Reply)) Outcome {
 	if s.unusable {
 		return Outcome{Fault: ourFault(engine.StageMail, "the session is unusable after a fault")}
@@ -77,7 +78,8 @@ type pendingRcpt struct {
 	needsUTF8      bool // it needs SMTPUTF8
 }
 
-// selectRcpts finds the recipients that can be sent to this server. It returns false if one would break the command line.
+// selectRcpts finds the recipients that can be sent to this server. It returns false if one would break the command
+// line.
 func (g *group) selectRcpts() bool {
 	asked := slices.Grow(g.asked[:0], len(g.rcpts))
 	newTransaction := true
@@ -140,12 +142,13 @@ func (g *group) send() {
 // commandSize is the usual size of one RCPT command.
 const commandSize = 56
 
-// maxDirectWrite bounds a group that is written before its replies are read: it fits into any send buffer, which is empty then,
-// because all earlier commands have been answered (RFC 2920 section 3.1). Linux starts with 16 KiB; 100 recipients take about 5 KB.
+// maxDirectWrite bounds a group that is written before its replies are read: it fits into any send buffer, which is
+// empty then, because all earlier commands have been answered (RFC 2920 section 3.1). Linux starts with 16 KiB; 100
+// recipients take about 5 KB.
 const maxDirectWrite = 8 << 10
 
-// writeInBackground writes s.out in a goroutine of its own. Its errors show as missing replies, and the reader ends it: a fault
-// sets a write deadline.
+// writeInBackground writes s.out in a goroutine of its own. Its errors show as missing replies, and the reader ends it:
+// a fault sets a write deadline.
 func (g *group) writeInBackground() (written chan struct{}) {
 	s := g.Session
 	written = make(chan struct{})
@@ -161,8 +164,8 @@ func (g *group) writeInBackground() (written chan struct{}) {
 	return written
 }
 
-// readReplies reads the replies of a group. Replies to RCPT are dropped once a MAIL was refused: they are about no recipient, and
-// later transactions of the group are dropped with them.
+// readReplies reads the replies of a group. Replies to RCPT are dropped once a MAIL was refused: they are about no
+// recipient, and later transactions of the group are dropped with them.
 func (g *group) readReplies(reset bool) {
 	s := g.Session
 	for k, a := range g.asked {

@@ -88,5 +88,9 @@ func (p Part) report(alone bool, key, format string, args ...any) {
 
 // HasMistake reports a mistake at one of the part's own lines.
 func (p Part) HasMistake() bool {
-	return slices.ContainsFunc(*p.Mistakes, func(m *Mistake) bool { line, own := p.Lines[m.Key]; return own && line == m.Line })
+	return slices.ContainsFunc(*p.Mistakes, func(m *Mistake) bool {
+		line, own := p.Lines[m.Key]
+		return own &&
+			line == m.Line
+	})
 }

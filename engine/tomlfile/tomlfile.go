@@ -33,8 +33,8 @@ func (s Statement) Path() string {
 	return s.Header + "." + s.Key
 }
 
-// Decode reads a key into the struct of its table, or into the last of a slice of them, to which a header adds one. Without a
-// table the statement is an unknown key.
+// Decode reads a key into the struct of its table, or into the last of a slice of them, to which a header adds one.
+// Without a table the statement is an unknown key.
 func (s Statement) Decode(data []byte, table any) error {
 	if table == nil {
 		return mistake(s.Line, s.Path(), fmt.Sprintf("unknown key %q", s.Path()))
@@ -104,7 +104,8 @@ func walk(data []byte, visit func(e *unstable.Node, key string, first, last unst
 	}
 }
 
-// LineOf is the line of the first string under a header that equals text, or else of the first one anywhere; 0 for none.
+// LineOf is the line of the first string under a header that equals text, or else of the first one anywhere; 0 for
+// none.
 func LineOf(data []byte, header, text string) (line int) {
 	under, found := "", false
 	walk(data, func(e *unstable.Node, key string, _, _ unstable.Range) {

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzStatements holds that the parts of a file lie in order within it, that each begins where its line begins, and that each is TOML.
+// FuzzStatements holds that the parts of a file lie in order within it, that each begins where its line begins, and
+// that each is TOML.
 func FuzzStatements(f *testing.F) {
 	f.Add("a = [\n1, # ]\n2]\n[b.\"c\"]\nd = '''\n]\n''''\n[[e]]\nf = \"\\\"\"\n")
 	f.Add("[ a ] # ]\n[[ \"]\" . b ]]\nc.d = {e = 1}")

@@ -7,13 +7,15 @@ const shortName = 5
 
 // isNameTypo reports that a typed name is meant to be want.
 //
-//   - Two neighbours swapped, and a letter doubled or a double one typed once, are typos; but not the first letter doubled in an
-//     abbreviation or word, not two letters swapped in one of three letters, and not a letter doubled in a word of three.
+//   - Two neighbours swapped, and a letter doubled or a double one typed once, are typos; but not the first letter
+//     doubled in an abbreviation or word, not two letters swapped in one of three letters, and not a letter doubled in
+//     a word of three.
 //   - A letter two places from where it belongs, and a missing letter, are typos in a distinct name.
-//   - Another letter is a typo if it is next to the right one on the keyboard, looks like it, repeats its neighbour, or is a vowel
-//     for a vowel; in a longer name, any letter is. The first letter must be the next key in its row, or look like the right one.
-//   - An extra letter is a typo if it is near its neighbours on the keyboard or repeats one, or ends the name; in a longer name
-//     anywhere except in front. So is a hyphen.
+//   - Another letter is a typo if it is next to the right one on the keyboard, looks like it, repeats its neighbour, or
+//     is a vowel for a vowel; in a longer name, any letter is. The first letter must be the next key in its row, or
+//     look like the right one.
+//   - An extra letter is a typo if it is near its neighbours on the keyboard or repeats one, or ends the name; in a
+//     longer name anywhere except in front. So is a hyphen.
 func isNameTypo(typed, want string, kind distinctness) bool {
 	e, i := oneEdit(typed, want)
 	short := len(want) <= shortName
@@ -42,7 +44,8 @@ func isNameTypo(typed, want string, kind distinctness) bool {
 	return near || repeats || !short && isLatin(typed[i])
 }
 
-// isStray reports that the character at i came from a finger that touched two keys, or from one that was too early or too late.
+// isStray reports that the character at i came from a finger that touched two keys, or from one that was too early or
+// too late.
 func isStray(typed string, i int) bool {
 	if typed[i] == '-' || i == len(typed)-1 && isLatin(typed[i]) {
 		return true
@@ -112,8 +115,8 @@ const (
 	editMove               // a character two places from where it belongs
 )
 
-// oneEdit returns the one edit between two strings and the first index where they differ: for an extra or a missing character, its
-// index in the longer one.
+// oneEdit returns the one edit between two strings and the first index where they differ: for an extra or a missing
+// character, its index in the longer one.
 func oneEdit(a, b string) (edit, int) {
 	if len(a) < len(b) {
 		a, b = b, a
@@ -139,7 +142,8 @@ func oneEdit(a, b string) (edit, int) {
 		return editOther, i
 	case a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]:
 		return editSwap, i
-	case rest >= 3 && a[i+3:] == b[i+3:] && (a[i:i+2] == b[i+1:i+3] && a[i+2] == b[i] || a[i+1:i+3] == b[i:i+2] && a[i] == b[i+2]):
+	case rest >= 3 && a[i+3:] == b[i+3:] && (a[i:i+2] == b[i+1:i+3] && a[i+2] == b[i] ||
+		a[i+1:i+3] == b[i:i+2] && a[i] == b[i+2]):
 		return editMove, i
 	}
 	return editNone, 0

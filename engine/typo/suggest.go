@@ -8,34 +8,46 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// majorDomains are the domains of the major providers whose names resemble no other word: a typo anywhere in them counts.
-// If two are equally close, the earlier wins. Immutable, like the two lists below.
+// majorDomains are the domains of the major providers whose names resemble no other word: a typo anywhere in them
+// counts. If two are equally close, the earlier wins. Immutable, like the two lists below.
 var majorDomains = [...]string{
 	"gmail.com", "yahoo.com", "hotmail.com", "outlook.com", "icloud.com", "googlemail.com",
-	"yahoo.co.uk", "yahoo.fr", "yahoo.de", "yahoo.it", "yahoo.es", "yahoo.ca", "yahoo.in", "yahoo.co.in", "yahoo.co.id", "yahoo.co.jp",
-	"yahoo.com.br", "yahoo.com.ar", "yahoo.com.mx", "yahoo.com.au", "yahoo.com.tw", "yahoo.com.hk", "yahoo.com.sg", "yahoo.com.ph", "yahoo.com.vn",
-	"hotmail.co.uk", "hotmail.fr", "hotmail.de", "hotmail.it", "hotmail.es", "hotmail.be", "hotmail.nl", "hotmail.ca", "hotmail.se",
-	"hotmail.com.br", "hotmail.com.ar", "hotmail.co.jp", "outlook.fr", "outlook.de", "outlook.es", "outlook.it", "outlook.jp", "outlook.com.br",
-	"rocketmail.com", "protonmail.com", "protonmail.ch", "proton.me", "fastmail.com", "yandex.ru", "yandex.com", "rambler.ru",
-	"t-online.de", "freenet.de", "wanadoo.fr", "laposte.net", "tiscali.it", "virgilio.it", "comcast.net", "verizon.net", "sbcglobal.net",
-	"bellsouth.net", "earthlink.net", "btinternet.com", "virginmedia.com", "ntlworld.com", "blueyonder.co.uk", "talktalk.net", "bigpond.com",
-	"optusnet.com.au", "foxmail.com", "aliyun.com", "hanmail.net", "rediffmail.com", "seznam.cz", "telenet.be", "skynet.be", "bluewin.ch",
+	"yahoo.co.uk", "yahoo.fr", "yahoo.de", "yahoo.it", "yahoo.es", "yahoo.ca", "yahoo.in", "yahoo.co.in", "yahoo.co.id",
+	"yahoo.co.jp",
+	"yahoo.com.br", "yahoo.com.ar", "yahoo.com.mx", "yahoo.com.au", "yahoo.com.tw", "yahoo.com.hk", "yahoo.com.sg",
+	"yahoo.com.ph", "yahoo.com.vn",
+	"hotmail.co.uk", "hotmail.fr", "hotmail.de", "hotmail.it", "hotmail.es", "hotmail.be", "hotmail.nl", "hotmail.ca",
+	"hotmail.se",
+	"hotmail.com.br", "hotmail.com.ar", "hotmail.co.jp", "outlook.fr", "outlook.de", "outlook.es", "outlook.it",
+	"outlook.jp", "outlook.com.br",
+	"rocketmail.com", "protonmail.com", "protonmail.ch", "proton.me", "fastmail.com", "yandex.ru", "yandex.com",
+	"rambler.ru",
+	"t-online.de", "freenet.de", "wanadoo.fr", "laposte.net", "tiscali.it", "virgilio.it", "comcast.net", "verizon.net",
+	"sbcglobal.net",
+	"bellsouth.net", "earthlink.net", "btinternet.com", "virginmedia.com", "ntlworld.com", "blueyonder.co.uk",
+	"talktalk.net", "bigpond.com",
+	"optusnet.com.au", "foxmail.com", "aliyun.com", "hanmail.net", "rediffmail.com", "seznam.cz", "telenet.be",
+	"skynet.be", "bluewin.ch",
 }
 
-// majorShort are the major providers whose name is an abbreviation or close to one. One letter more, fewer or different is often
-// another company, so only swapped and doubled letters and typos in the top-level domain count.
+// majorShort are the major providers whose name is an abbreviation or close to one. One letter more, fewer or different
+// is often another company, so only swapped and doubled letters and typos in the top-level domain count.
 var majorShort = [...]string{
-	"ymail.com", "aol.com", "msn.com", "gmx.com", "gmx.de", "gmx.net", "gmx.at", "gmx.ch", "gmx.fr", "qq.com", "163.com", "126.com",
+	"ymail.com", "aol.com", "msn.com", "gmx.com", "gmx.de", "gmx.net", "gmx.at", "gmx.ch", "gmx.fr", "qq.com",
+	"163.com", "126.com",
 	"sina.com", "sohu.com", "zoho.com", "naver.com", "aol.co.uk", "aol.fr", "aol.de",
 }
 
-// majorWords are those whose name is a word. As for majorShort; and the same word under .co, .cm or .om is another company.
+// majorWords are those whose name is a word. As for majorShort; and the same word under .co, .cm or .om is another
+// company.
 var majorWords = [...]string{
 	"live.com", "me.com", "mac.com", "web.de", "mail.ru", "bk.ru",
 	"list.ru", "inbox.ru", "ya.ru", "pm.me", "mail.com", "att.net", "cox.net",
-	"charter.net", "orange.fr", "free.fr", "sfr.fr", "libero.it", "alice.it", "tin.it", "sky.com", "shaw.ca", "rogers.com", "wp.pl", "o2.pl", "onet.pl",
+	"charter.net", "orange.fr", "free.fr", "sfr.fr", "libero.it", "alice.it", "tin.it", "sky.com", "shaw.ca",
+	"rogers.com", "wp.pl", "o2.pl", "onet.pl",
 	"interia.pl", "uol.com.br", "bol.com.br", "terra.com.br", "daum.net", "nate.com", "abv.bg", "ukr.net",
-	"live.co.uk", "live.fr", "live.de", "live.it", "live.nl", "live.be", "live.ca", "live.com.au", "live.com.mx", "live.cn", "live.se", "live.dk",
+	"live.co.uk", "live.fr", "live.de", "live.it", "live.nl", "live.be", "live.ca", "live.com.au", "live.com.mx",
+	"live.cn", "live.se", "live.dk",
 }
 
 // otherCompanies are companies of their own, though one typo from a major provider.
@@ -66,9 +78,9 @@ func MajorDomains() iter.Seq[string] {
 // longestMajor is the length of the longest major domain.
 const longestMajor = 16
 
-// Suggest returns the major provider's domain that a lower-case domain was probably meant to be: the name, the part after it, or
-// both are one typo away, or a dot is in the wrong place. A domain that is major itself or known gets no suggestion. isNameTypo says
-// what counts as a typo. It does not allocate.
+// Suggest returns the major provider's domain that a lower-case domain was probably meant to be: the name, the part
+// after it, or both are one typo away, or a dot is in the wrong place. A domain that is major itself or known gets no
+// suggestion. isNameTypo says what counts as a typo. It does not allocate.
 func Suggest(domain string, known func(string) bool) (string, bool) {
 	if len(domain) > longestMajor+2 {
 		return "", false
@@ -95,12 +107,13 @@ func Suggest(domain string, known func(string) bool) (string, bool) {
 	return found, true
 }
 
-// surelyDistinct reports that two domains whose first letters differ cannot be typos of each other. It compares a few octets only: the
-// one edit affects the first letter, so what follows the third is the same. The lengths differ by at most two, and want has at least
-// five octets. (BenchmarkSuggest)
+// surelyDistinct reports that two domains whose first letters differ cannot be typos of each other. It compares a few
+// octets only: the one edit affects the first letter, so what follows the third is the same. The lengths differ by at
+// most two, and want has at least five octets. (BenchmarkSuggest)
 func surelyDistinct(typed, want string) bool {
 	n, m := len(typed), len(want)
-	return typed[n-1] != want[m-1] || typed[n-2] != want[m-2] || n > 5 && m > 5 && typed[n-3] != want[m-3] || n > 8 && m > 8 && typed[n-5] != want[m-5]
+	return typed[n-1] != want[m-1] || typed[n-2] != want[m-2] || n > 5 && m > 5 && typed[n-3] != want[m-3] ||
+		n > 8 && m > 8 && typed[n-5] != want[m-5]
 }
 
 // isTypo reports that a typed domain, cut at its first dot, is meant to be want.
@@ -113,7 +126,8 @@ func isTypo(typed, typedName, typedTail string, dotted bool, want string, kind d
 		return isTailTypo(typed, typedTail, tail, kind)
 	case kind != distinctName:
 		return false
-	case dotted && tail == "com" && typed[0] == want[0] && isNameTypo(typedName, name, kind) && isTailTypo(typed, typedTail, tail, kind):
+	case dotted && tail == "com" && typed[0] == want[0] && isNameTypo(typedName, name, kind) &&
+		isTailTypo(typed, typedTail, tail, kind):
 		return true // two typos, the first letter in neither
 	}
 	return isDotTypo(typed, want)

@@ -22,14 +22,22 @@ func TestTyposAreSuggested(t *testing.T) {
 			hotmial.con hotmal.cm hotmall.com`,
 		"outlook.com": `outlok.com outloook.com outlook.con outlook.co outlok.co outllok.com outlool.com outlokk.com putlook.com oulook.com otulook.com
 			outlouk.com utlook.com outlock.com outook.com outlook.comm out.look.com outloo.com outlookl.com 0utlook.com outiook.com`,
-		"icloud.com":  "iclould.com icould.com iclod.com iclud.com icloud.con icloud.co icloud.cm ickoud.com iclouf.com icloud.comm icoud.com lcloud.com iclou.co icluod.com",
-		"yahoo.co.uk": "yahoo.co.k yaho.co.uk yahoo.co.ukk yahooo.co.uk yahoo.couk yahoo.c.uk", "hotmail.fr": "hotmail.ft hotmal.fr hotmial.fr",
-		"hotmail.co.uk": "hotmial.co.uk hotmil.co.uk", "protonmail.com": "protonmial.com protonmai.com protnmail.com protonmail.con protonmal.co protonmail.co",
-		"googlemail.com": "goglemail.com googlemial.com googlemail.co googelmail.com", "comcast.net": "comcast.nte comcst.net comcats.net concast.net",
-		"t-online.de": "t-onlin.de tonline.de t-onlne.de", "yandex.ru": "yandex.r yadex.ru yandx.ru", "web.de": "web.ed web.dde", "mail.ru": "mail.rru",
-		"aol.com": "aol.con aol.co aol.cm aol.om aool.com aol.comm aoll.com", "live.com": "ilve.com live.con live.comm liev.com livee.com",
-		"msn.com": "msn.con msn.co", "qq.com": "qqq.com qq.con qq.co", "163.com": "163.con 163.co", "gmx.de": "gmx.dee", "zoho.com": "zoho.con zoho.co zohoo.com",
-		"orange.fr": "orange.ffr oragne.fr", "seznam.cz": "sezam.cz seznma.cz", "bigpond.com": "bigpond.con bigpon.com", "free.fr": "fere.fr freee.fr",
+		"icloud.com":     "iclould.com icould.com iclod.com iclud.com icloud.con icloud.co icloud.cm ickoud.com iclouf.com icloud.comm icoud.com lcloud.com iclou.co icluod.com",
+		"yahoo.co.uk":    "yahoo.co.k yaho.co.uk yahoo.co.ukk yahooo.co.uk yahoo.couk yahoo.c.uk",
+		"hotmail.fr":     "hotmail.ft hotmal.fr hotmial.fr",
+		"hotmail.co.uk":  "hotmial.co.uk hotmil.co.uk",
+		"protonmail.com": "protonmial.com protonmai.com protnmail.com protonmail.con protonmal.co protonmail.co",
+		"googlemail.com": "goglemail.com googlemial.com googlemail.co googelmail.com",
+		"comcast.net":    "comcast.nte comcst.net comcats.net concast.net",
+		"t-online.de":    "t-onlin.de tonline.de t-onlne.de", "yandex.ru": "yandex.r yadex.ru yandx.ru",
+		"web.de": "web.ed web.dde", "mail.ru": "mail.rru",
+		"aol.com":  "aol.con aol.co aol.cm aol.om aool.com aol.comm aoll.com",
+		"live.com": "ilve.com live.con live.comm liev.com livee.com",
+		"msn.com":  "msn.con msn.co", "qq.com": "qqq.com qq.con qq.co", "163.com": "163.con 163.co",
+		"gmx.de":    "gmx.dee",
+		"zoho.com":  "zoho.con zoho.co zohoo.com",
+		"orange.fr": "orange.ffr oragne.fr", "seznam.cz": "sezam.cz seznma.cz", "bigpond.com": "bigpond.con bigpon.com",
+		"free.fr": "fere.fr freee.fr",
 	} {
 		for typed := range strings.FieldsSeq(typos) {
 			got, ok := Suggest(typed, nil)
@@ -114,7 +122,8 @@ func TestOneEdit(t *testing.T) {
 }
 
 func TestKeyboard(t *testing.T) {
-	touching := map[byte]string{'g': "tyfhvb", 'a': "qwsz", 'o': "90ipkl", 'p': "0ol", '1': "2q", 'm': "njk", 'l': "opk"}
+	touching := map[byte]string{'g': "tyfhvb", 'a': "qwsz", 'o': "90ipkl", 'p': "0ol", '1': "2q", 'm': "njk",
+		'l': "opk"}
 	for key, near := range touching {
 		for c := byte('0'); c <= 'z'; c++ {
 			want := strings.IndexByte(near, c) >= 0
@@ -134,8 +143,10 @@ func TestSurelyDistinctIsNoTypo(t *testing.T) {
 			j := min(i+1, len(want)-1)
 			k := min(i+2, len(want))
 			for _, typed := range []string{
-				want[:i] + want[i+1:], want[:i] + "q" + want[i:], want[:i] + "q" + want[i+1:], want[:i] + want[i:i+1] + want[i:],
-				want[:i] + want[j:k] + want[i:i+1] + want[k:], want[:i] + want[j:min(i+3, len(want))] + want[i:i+1] + want[min(i+3, len(want)):],
+				want[:i] + want[i+1:], want[:i] + "q" + want[i:], want[:i] + "q" + want[i+1:],
+				want[:i] + want[i:i+1] + want[i:],
+				want[:i] + want[j:k] + want[i:i+1] + want[k:],
+				want[:i] + want[j:min(i+3, len(want))] + want[i:i+1] + want[min(i+3, len(want)):],
 			} {
 				name, tail, dotted := strings.Cut(typed, ".")
 				if typed[0] != want[0] && surelyDistinct(typed, want) {

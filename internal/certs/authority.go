@@ -29,13 +29,15 @@ type signer struct {
 }
 
 func newAuthority(name string, now time.Time, valid time.Duration) (issued, error) {
-	template := &x509.Certificate{Subject: pkix.Name{CommonName: name + " cluster authority"}, NotBefore: now.Add(-clockSkew), NotAfter: now.Add(valid),
-		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}
+	template := &x509.Certificate{Subject: pkix.Name{CommonName: name + " cluster authority"},
+		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(valid),
+		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}
 	return sign(template, nil)
 }
 
-// issue makes a certificate with its owner's name and one extended key usage. TLS itself then refuses a node that poses as a
-// coordinator (RFC 5280 section 4.2.1.12).
+// issue makes a certificate with its owner's name and one extended key usage. TLS itself then refuses a node that poses
+// as a coordinator (RFC 5280 section 4.2.1.12).
 func (s *signer) issue(name string, use x509.ExtKeyUsage, now time.Time, valid time.Duration) (issued, error) {
 	end := now.Add(valid)
 	if end.After(s.cert.NotAfter) {
@@ -44,7 +46,8 @@ func (s *signer) issue(name string, use x509.ExtKeyUsage, now time.Time, valid t
 	if !end.After(now) {
 		return issued{}, fmt.Errorf("the authority ended on %s; make a new one", s.cert.NotAfter.Format(time.DateOnly))
 	}
-	template := &x509.Certificate{Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotBefore: now.Add(-clockSkew), NotAfter: end,
+	template := &x509.Certificate{Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		NotBefore: now.Add(-clockSkew), NotAfter: end,
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{use}}
 	return sign(template, s)
 }

@@ -56,12 +56,14 @@ func (c initCmd) Run(con *console.IO) error {
 	if err != nil {
 		return err
 	}
-	if err := wholefile.WriteNewSecrets([]wholefile.Secret{{Path: c.path(AuthorityFile), Data: issued.cert}, {Path: c.path(authorityKey), Data: issued.key}, {Path: c.path(KeyFile), Data: line}}); err != nil {
+	if err := wholefile.WriteNewSecrets([]wholefile.Secret{{Path: c.path(AuthorityFile), Data: issued.cert},
+		{Path: c.path(authorityKey), Data: issued.key}, {Path: c.path(KeyFile), Data: line}}); err != nil {
 		return err
 	}
 	fmt.Fprintf(con.Out, "%s\tthe authority's certificate: copy it to every machine\n", c.path(AuthorityFile))
 	fmt.Fprintf(con.Out, "%s\tthe authority's key: keep it here, off the network if you can; who has it can join the cluster\n", c.path(authorityKey))
-	fmt.Fprintf(con.Out, "%s\tthe gossip key: copy it to every machine, over a channel that you trust\n", c.path(KeyFile))
+	fmt.Fprintf(con.Out, "%s\tthe gossip key: copy it to every machine, over a channel that you trust\n",
+		c.path(KeyFile))
 	fmt.Fprintln(con.Err, "Next: probity certs coordinator NAME, and probity certs node NAME for each prober.")
 	return nil
 }
@@ -106,7 +108,8 @@ func (f folder) issue(con *console.IO, names []string, use x509.ExtKeyUsage, val
 		if err != nil {
 			return fmt.Errorf("certificate %s: %w", name, err)
 		}
-		files = append(files, wholefile.Secret{Path: f.path(name + ".crt"), Data: issued.cert}, wholefile.Secret{Path: f.path(name + ".key"), Data: issued.key})
+		files = append(files, wholefile.Secret{Path: f.path(name + ".crt"), Data: issued.cert},
+			wholefile.Secret{Path: f.path(name + ".key"), Data: issued.key})
 	}
 	if err := wholefile.WriteNewSecrets(files); err != nil {
 		return err
@@ -134,7 +137,8 @@ func (c showCmd) Run(con *console.IO) error {
 		if left <= 0 {
 			state = "EXPIRED"
 		}
-		fmt.Fprintf(con.Out, "%s\t%s\t%s\tuntil %s, %s\n", file, cert.Subject.CommonName, RoleOf(cert), cert.NotAfter.UTC().Format(time.DateOnly), state)
+		fmt.Fprintf(con.Out, "%s\t%s\t%s\tuntil %s, %s\n", file, cert.Subject.CommonName, RoleOf(cert),
+			cert.NotAfter.UTC().Format(time.DateOnly), state)
 	}
 	return nil
 }
@@ -165,15 +169,17 @@ func validDays(n int) error {
 	return nil
 }
 
-// ValidName checks that a name is a host name (RFC 1123 section 2.1) in lower case, since peers compare it with the name in
-// the certificate, and that its files do not replace others of the folder.
+// ValidName checks that a name is a host name (RFC 1123 section 2.1) in lower case, since peers compare it with the
+// name in the certificate, and that its files do not replace others of the folder.
 func ValidName(name string) error {
-	bad := fmt.Errorf("%w: name %q; write a host name of lower-case letters, digits, hyphens and dots", console.ErrUsage, name)
+	bad := fmt.Errorf("%w: name %q; write a host name of lower-case letters, digits, hyphens and dots",
+		console.ErrUsage, name)
 	if len(name) > 63 || name+".crt" == AuthorityFile || name == "cluster" {
 		return bad
 	}
 	for _, label := range strings.Split(name, ".") {
-		if label == "" || label[0] == '-' || label[len(label)-1] == '-' || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		if label == "" || label[0] == '-' || label[len(label)-1] == '-' ||
+			strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
 			return bad
 		}
 	}

@@ -60,7 +60,8 @@ func TestCertsOfACluster(t *testing.T) {
 	require.Regexp(t, `(?m)n1\.crt	n1	prober node	until .*, 29 days left$`, out)
 
 	require.NoError(t, handshake(t, dir, "n1", "boss.example", "n1"))
-	require.ErrorContains(t, handshake(t, dir, "n1", "boss.example", "n2.example"), "certificate is valid for n1, not n2.example")
+	require.ErrorContains(t, handshake(t, dir, "n1", "boss.example", "n2.example"),
+		"certificate is valid for n1, not n2.example")
 	require.Error(t, handshake(t, dir, "n1", "n2.example", "n1"), "a node is no coordinator")
 	require.Error(t, handshake(t, dir, "boss.example", "boss.example", "boss.example"), "a coordinator is no node")
 }
@@ -68,13 +69,16 @@ func TestCertsOfACluster(t *testing.T) {
 // handshake makes a TLS handshake between a node and a coordinator that expects the node of that name.
 func handshake(t *testing.T, dir, node, coordinator, means string) error {
 	load := func(name string) (tls.Certificate, *x509.CertPool) {
-		own, pool, err := LoadTLS(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"), filepath.Join(dir, "ca.crt"))
+		own, pool, err := LoadTLS(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"),
+			filepath.Join(dir, "ca.crt"))
 		require.NoError(t, err)
 		return own, pool
 	}
 	serverCert, pool := load(node)
 	clientCert, _ := load(coordinator)
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{serverCert}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert})
+	listener, err := tls.Listen("tcp", "127.0.0.1:0",
+		&tls.Config{Certificates: []tls.Certificate{serverCert}, ClientCAs: pool,
+			ClientAuth: tls.RequireAndVerifyClientCert})
 	require.NoError(t, err)
 	defer listener.Close()
 	served := make(chan error, 1)
@@ -86,7 +90,8 @@ func handshake(t *testing.T, dir, node, coordinator, means string) error {
 		}
 		served <- err
 	}()
-	conn, err := tls.Dial("tcp", listener.Addr().String(), &tls.Config{Certificates: []tls.Certificate{clientCert}, RootCAs: pool, ServerName: means})
+	conn, err := tls.Dial("tcp", listener.Addr().String(),
+		&tls.Config{Certificates: []tls.Certificate{clientCert}, RootCAs: pool, ServerName: means})
 	if err != nil {
 		<-served
 		return err
@@ -140,7 +145,8 @@ func TestForeignCertificateIsRefused(t *testing.T) {
 		_, err = runCerts(t, "node", "n1", "--dir", dir)
 		require.NoError(t, err)
 	}
-	_, _, err := LoadTLS(filepath.Join(theirs, "n1.crt"), filepath.Join(theirs, "n1.key"), filepath.Join(ours, "ca.crt"))
+	_, _, err := LoadTLS(filepath.Join(theirs, "n1.crt"), filepath.Join(theirs, "n1.key"),
+		filepath.Join(ours, "ca.crt"))
 	require.ErrorContains(t, err, "is not of authority")
 	_, _, err = LoadTLS(filepath.Join(ours, "n1.crt"), filepath.Join(theirs, "n1.key"), filepath.Join(ours, "ca.crt"))
 	require.ErrorContains(t, err, "does not match")

@@ -12,8 +12,8 @@ import (
 	"probity/internal/wholefile"
 )
 
-// keyCmd rotates the gossip key in three rounds. After each round the file must be copied to every machine and the processes
-// reloaded (SIGHUP) before the next round.
+// keyCmd rotates the gossip key in three rounds. After each round the file must be copied to every machine and the
+// processes reloaded (SIGHUP) before the next round.
 type keyCmd struct {
 	Add     keyAddCmd     `cmd:"" help:"Round 1: add a new key at the end; it decrypts from now on."`
 	Promote keyPromoteCmd `cmd:"" help:"Round 2: move the last key to the front; it encrypts from now on."`
@@ -29,29 +29,32 @@ type (
 	keyPruneCmd   struct{ folder }
 )
 
-// notPromoted is a comment in the key file between rounds 1 and 2: the order of the keys does not tell these rounds apart.
+// notPromoted is a comment in the key file between rounds 1 and 2: the order of the keys does not tell these rounds
+// apart.
 const notPromoted = "# The last key is new and not promoted yet."
 
 // Run adds a key.
 func (c keyAddCmd) Run(con *console.IO) error {
-	return c.rewrite(con, notPromoted+"\n", "copy it to every machine and send SIGHUP, then: probity certs key promote", func(keys [][]byte) ([][]byte, error) {
-		key := make([]byte, 32)
-		if _, err := rand.Read(key); err != nil {
-			return nil, err
-		}
-		return append(keys, key), nil
-	})
+	return c.rewrite(con, notPromoted+"\n", "copy it to every machine and send SIGHUP, then: probity certs key promote",
+		func(keys [][]byte) ([][]byte, error) {
+			key := make([]byte, 32)
+			if _, err := rand.Read(key); err != nil {
+				return nil, err
+			}
+			return append(keys, key), nil
+		})
 }
 
 // Run makes the last key the first.
 func (c keyPromoteCmd) Run(con *console.IO) error {
-	return c.rewrite(con, "", "copy it to every machine and send SIGHUP, then: probity certs key prune", func(keys [][]byte) ([][]byte, error) {
-		if len(keys) < 2 {
-			return nil, fmt.Errorf("%s holds one key; add another first: probity certs key add", c.path(KeyFile))
-		}
-		last := len(keys) - 1
-		return append([][]byte{keys[last]}, keys[:last]...), nil
-	})
+	return c.rewrite(con, "", "copy it to every machine and send SIGHUP, then: probity certs key prune",
+		func(keys [][]byte) ([][]byte, error) {
+			if len(keys) < 2 {
+				return nil, fmt.Errorf("%s holds one key; add another first: probity certs key add", c.path(KeyFile))
+			}
+			last := len(keys) - 1
+			return append([][]byte{keys[last]}, keys[:last]...), nil
+		})
 }
 
 // Run drops all keys but the first.
@@ -64,12 +67,13 @@ func (c keyPruneCmd) Run(con *console.IO) error {
 	if bytes.Contains(text, []byte(notPromoted)) {
 		return fmt.Errorf("%s has a new key that is not promoted, and prune would drop it; promote it first: probity certs key promote", path)
 	}
-	return c.rewrite(con, "", "copy it to every machine and send SIGHUP; the rotation is done", func(keys [][]byte) ([][]byte, error) {
-		if len(keys) == 1 {
-			return nil, fmt.Errorf("%s holds one key: there is nothing to prune", path)
-		}
-		return keys[:1], nil
-	})
+	return c.rewrite(con, "", "copy it to every machine and send SIGHUP; the rotation is done",
+		func(keys [][]byte) ([][]byte, error) {
+			if len(keys) == 1 {
+				return nil, fmt.Errorf("%s holds one key: there is nothing to prune", path)
+			}
+			return keys[:1], nil
+		})
 }
 
 // rewrite replaces the key file atomically: a reader sees the old file or the new one. The new one begins with head.

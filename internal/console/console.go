@@ -46,8 +46,9 @@ func (i *IO) logFrom(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(i.Err, LogOptions(level)))
 }
 
-// LogOptions are the options of a log's handler. An error is its text: slog would also write the stack trace that an error of the
-// databases has. fmt makes the text, because it survives an Error method that panics, as that of a nil pointer may.
+// LogOptions are the options of a log's handler. An error is its text: slog would also write the stack trace that an
+// error of the databases has. fmt makes the text, because it survives an Error method that panics, as that of a nil
+// pointer may.
 func LogOptions(level slog.Leveler) *slog.HandlerOptions {
 	return &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if err, ok := a.Value.Any().(error); ok {

@@ -1,5 +1,5 @@
-// Package console is what all commands share: their input and output, the mark of wrong usage, and how rows, times and counts are
-// written.
+// Package console is what all commands share: their input and output, the mark of wrong usage, and how rows, times and
+// counts are written.
 //
 // Invariants:
 //  1. Results go to IO.Out, everything else to IO.Err.

@@ -9,8 +9,8 @@ import (
 // InputUntil reads from r until ctx ends, even if a Read of r is blocked then.
 func InputUntil(ctx context.Context, r io.Reader) io.Reader { return &input{ctx: ctx, source: r} }
 
-// input copies its source to a pipe, which can be closed while a Read of the source is blocked. It starts at the first Read: a command
-// that does not read leaves the input to the next one, in the loop of a shell for example.
+// input copies its source to a pipe, which can be closed while a Read of the source is blocked. It starts at the first
+// Read: a command that does not read leaves the input to the next one, in the loop of a shell for example.
 type input struct {
 	ctx    context.Context
 	source io.Reader

@@ -60,7 +60,8 @@ func TestInputIsReadToItsEndOrError(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 }
 
-// TestInputIsLeftToTheNextCommand: nothing is read ahead for a command that does not read, or that was interrupted before.
+// TestInputIsLeftToTheNextCommand: nothing is read ahead for a command that does not read, or that was interrupted
+// before.
 func TestInputIsLeftToTheNextCommand(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -49,7 +49,8 @@ func Printable(s string) string {
 	}, s)
 }
 
-// maxCell is how many characters of a text whose length nothing bounds are shown in a table: one cell widens its column in all rows.
+// maxCell is how many characters of a text whose length nothing bounds are shown in a table: one cell widens its column
+// in all rows.
 const maxCell = 64
 
 // Shorten is a text for a table, where an ellipsis replaces the middle of a long one: an address keeps its domain.

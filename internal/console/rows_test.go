@@ -24,14 +24,17 @@ func TestRowsKeepControlCharactersOutOfTheTable(t *testing.T) {
 func TestLongTextIsShortened(t *testing.T) {
 	longest := strings.Repeat("ä", maxCell)
 	require.Equal(t, longest, Shorten(longest))
-	require.Equal(t, "b"+longest[:2*(maxCell/2-2)]+"…"+longest[:2*(maxCell/2-len("@x.example"))]+"@x.example", Shorten("b"+longest+"@x.example"))
+	require.Equal(t, "b"+longest[:2*(maxCell/2-2)]+"…"+longest[:2*(maxCell/2-len("@x.example"))]+"@x.example",
+		Shorten("b"+longest+"@x.example"))
 }
 
 func TestCountedHasItsNoun(t *testing.T) {
-	require.Equal(t, []string{"0 jobs", "1 job", "2 jobs"}, []string{Counted(0, "job"), Counted(int64(1), "job"), Counted(2, "job")})
+	require.Equal(t, []string{"0 jobs", "1 job", "2 jobs"},
+		[]string{Counted(0, "job"), Counted(int64(1), "job"), Counted(2, "job")})
 }
 
 func TestTimesAreInUTC(t *testing.T) {
 	require.Empty(t, FormatTime(time.Time{}))
-	require.Equal(t, "2026-11-25T15:00:00Z", FormatTime(time.Date(2026, 11, 25, 16, 0, 0, 0, time.FixedZone("CET", 3600))))
+	require.Equal(t, "2026-11-25T15:00:00Z", FormatTime(time.Date(2026, 11, 25, 16, 0, 0, 0,
+		time.FixedZone("CET", 3600))))
 }

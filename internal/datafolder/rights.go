@@ -12,9 +12,9 @@ import (
 // otherUsersBits are the rights of everyone but the owner.
 const otherUsersBits = 0o077
 
-// restrict makes a data folder, or takes the rights of all other users from an existing one: 0700 for folders, 0600 for files. It
-// also sets the umask, so that in a folder of another owner (a volume, for example) others see only names. The first errors say what
-// stays open in the folder because another user owns it.
+// restrict makes a data folder, or takes the rights of all other users from an existing one: 0700 for folders, 0600 for
+// files. It also sets the umask, so that in a folder of another owner (a volume, for example) others see only names.
+// The first errors say what stays open in the folder because another user owns it.
 func restrict(dir string) (open []error, err error) {
 	syscall.Umask(otherUsersBits)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -36,7 +36,8 @@ func restrict(dir string) (open []error, err error) {
 		}
 		return nil
 	})
-	// The folder itself comes last, so that an interrupted start begins again. A folder of another owner is accepted: its content is restricted.
+	// The folder itself comes last, so that an interrupted start begins again. A folder of another owner is accepted:
+	// its content is restricted.
 	if top := os.Chmod(dir, top.Mode().Perm()&^otherUsersBits); !errors.Is(top, fs.ErrPermission) {
 		err = errors.Join(err, top)
 	}

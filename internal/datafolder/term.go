@@ -17,11 +17,12 @@ import (
 // FirstPasswordFile is the file in the data folder that holds the password of the first admin.
 const FirstPasswordFile = "first-admin-password"
 
-// CoordinatorFile holds the coordinator's id and its term (the number of starts), by which probers tell it from another.
+// CoordinatorFile holds the coordinator's id and its term (the number of starts), by which probers tell it from
+// another.
 const CoordinatorFile = "coordinator.id"
 
-// NextTerm returns the id of a data folder's coordinator, a new one with that name if it has none, with the next term. The term is
-// durable before it is sent to any node.
+// NextTerm returns the id of a data folder's coordinator, a new one with that name if it has none, with the next term.
+// The term is durable before it is sent to any node.
 func NextTerm(dir, name string) (id string, term uint64, err error) {
 	path := filepath.Join(dir, CoordinatorFile)
 	id, term, err = readTerm(path)

@@ -2,5 +2,6 @@
 
 package detector
 
-// On is whether this binary has the race detector, which costs several times the CPU time: bounds of real time do not hold with it.
+// On is whether this binary has the race detector, which costs several times the CPU time: bounds of real time do not
+// hold with it.
 const On = true

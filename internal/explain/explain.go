@@ -155,7 +155,8 @@ type replyFacts struct {
 // maxBadLines is how many bad lines are reported one by one.
 const maxBadLines = 20
 
-// Run judges each line as the only reply seen at its stage. It reports bad lines by number, and fails at the end if there were any.
+// Run judges each line as the only reply seen at its stage. It reports bad lines by number, and fails at the end if
+// there were any.
 func (c replyCmd) Run(con *console.IO) error {
 	if c.Table {
 		return printMeanings(con)
@@ -184,7 +185,8 @@ func (c replyCmd) Run(con *console.IO) error {
 		}
 		if who := unknownProvider(table, line); who != "" && len(unknown) < maxBadLines && !unknown[who] {
 			unknown[who] = true
-			fmt.Fprintf(con.Err, "line %d: no provider is known as %.40q: judged by the rules for all providers\n", n, who)
+			fmt.Fprintf(con.Err, "line %d: no provider is known as %.40q: judged by the rules for all providers\n", n,
+				who)
 		}
 		return out.Encode(facts)
 	})
@@ -214,7 +216,8 @@ func (c *replyCmd) senderIdentity() (engine.SenderIdentity, error) {
 	return id.SenderIdentity(c.MailFrom), nil
 }
 
-// unknownProvider returns a line's provider if the table does not know it and it is not a host name: many hosts have no provider.
+// unknownProvider returns a line's provider if the table does not know it and it is not a host name: many hosts have no
+// provider.
 func unknownProvider(table *engine.Table, line string) string {
 	_, rest, _ := strings.Cut(line, "\t")
 	who, _, _ := strings.Cut(rest, "\t")
@@ -231,7 +234,8 @@ func explainReply(table *engine.Table, senderIdentity engine.SenderIdentity, lin
 	}
 	stage, ok := engine.StageNamed(fields[0])
 	if !ok {
-		return replyFacts{}, fmt.Errorf("stage %.40q; use one of %s", fields[0], strings.Join(engine.StageNames(), ", "))
+		return replyFacts{}, fmt.Errorf("stage %.40q; use one of %s", fields[0],
+			strings.Join(engine.StageNames(), ", "))
 	}
 	provider := table.ProviderOfHint(fields[1])
 	if provider == table.Unknown && len(fields[1]) > 3 {
@@ -259,7 +263,8 @@ func judgeReply(provider *engine.Provider, reply engine.Reply, stage engine.Stag
 	ev := engine.Evidence{Route: &engine.Route{Fact: engine.FactMX, Hosts: []string{"mx"}, Provider: &asked}}
 	ev.Append(engine.Sighting{Subject: about, Host: "mx", Reply: reply, Finding: f})
 	v := engine.Judge(&ev, engine.Policy{}, time.Time{})
-	facts := replyFacts{Meaning: f.Meaning.String(), Blame: f.Blame.String(), Status: v.Status.String(), Rule: f.Rule, Action: f.Action.Kind.String()}
+	facts := replyFacts{Meaning: f.Meaning.String(), Blame: f.Blame.String(), Status: v.Status.String(), Rule: f.Rule,
+		Action: f.Action.Kind.String()}
 	if reason := v.Reason.String(); reason != "" {
 		facts.Reason = &reason
 	}
@@ -275,11 +280,15 @@ func printMeanings(con *console.IO) error {
 	for _, row := range []struct {
 		m    engine.Meaning
 		code int
-	}{{engine.Accepted, 250}, {engine.NoMailbox, 550}, {engine.MailboxFull, 552}, {engine.MailboxDisabled, 550}, {engine.Greylisted, 451},
-		{engine.RateLimited, 450}, {engine.Blocked, 554}, {engine.SenderRefused, 550}, {engine.PolicyRefused, 550}, {engine.RelayDenied, 554},
-		{engine.Temporary, 451}, {engine.SyntaxRefused, 501}, {engine.ProtocolFault, 503}, {engine.MeaningUnknown, 550}} {
+	}{{engine.Accepted, 250}, {engine.NoMailbox, 550}, {engine.MailboxFull, 552}, {engine.MailboxDisabled, 550},
+		{engine.Greylisted, 451},
+		{engine.RateLimited, 450}, {engine.Blocked, 554}, {engine.SenderRefused, 550}, {engine.PolicyRefused, 550},
+		{engine.RelayDenied, 554},
+		{engine.Temporary, 451}, {engine.SyntaxRefused, 501}, {engine.ProtocolFault, 503},
+		{engine.MeaningUnknown, 550}} {
 		f := engine.Finding{Meaning: row.m, Blame: engine.BlameRecipient}
-		facts := judgeReply(&engine.Provider{}, engine.Reply{Stage: engine.StageRcpt, Code: row.code}, engine.StageRcpt, f)
+		facts := judgeReply(&engine.Provider{}, engine.Reply{Stage: engine.StageRcpt, Code: row.code}, engine.StageRcpt,
+			f)
 		reason := "null"
 		if facts.Reason != nil {
 			reason = *facts.Reason

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLineThatIsCutOffIsNotJudged: an interrupted input may end in the middle of a line; a whole one may end without a line feed.
+// TestLineThatIsCutOffIsNotJudged: an interrupted input may end in the middle of a line; a whole one may end without a
+// line feed.
 func TestLineThatIsCutOffIsNotJudged(t *testing.T) {
 	lines := func(in io.Reader) (all []string, err error) {
 		err = eachLine(nil, in, func(line string) error { all = append(all, line); return nil })

@@ -112,11 +112,13 @@ func printRoute(con *console.IO, f *providerview.Route) error {
 // nodeTimeout bounds the request to a node, which may look the domain up.
 const nodeTimeout = 15 * time.Second
 
-// nodeRoute asks the node of the admin listener for a domain or an address: sources may share the addresses of a domain.
+// nodeRoute asks the node of the admin listener for a domain or an address: sources may share the addresses of a
+// domain.
 func (c *routeCmd) nodeRoute(ctx context.Context, of string) (v providerview.Route, err error) {
 	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
-	body, err := apiclient.ForAdminListener(c.Admin, "a server or coordinator").Call(ctx, http.MethodGet, "/debug/route?of="+url.QueryEscape(of), "", nil)
+	body, err := apiclient.ForAdminListener(c.Admin, "a server or coordinator").Call(ctx, http.MethodGet,
+		"/debug/route?of="+url.QueryEscape(of), "", nil)
 	if err != nil {
 		return v, err
 	}

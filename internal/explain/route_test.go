@@ -17,7 +17,8 @@ import (
 
 // TestExplainRouteSaysWhyARouteIsNotProbed: a provider with probe = on may still not be probed.
 func TestExplainRouteSaysWhyARouteIsNotProbed(t *testing.T) {
-	configured := routeCmd{Probing: nodeflags.Probing{MailFrom: "probe@us.example", Egress: []nodeflags.Egress{"192.0.2.1=mx.us.example"}}}
+	configured := routeCmd{Probing: nodeflags.Probing{MailFrom: "probe@us.example",
+		Egress: []nodeflags.Egress{"192.0.2.1=mx.us.example"}}}
 	unconfigured := routeCmd{}
 	known := func(p engine.Provider) engine.Route { return engine.Route{Fact: engine.FactMX, Provider: &p} }
 	for _, c := range []struct {
@@ -28,9 +29,12 @@ func TestExplainRouteSaysWhyARouteIsNotProbed(t *testing.T) {
 		{configured, known(engine.Provider{Probe: true}), "yes"},
 		{configured, known(engine.Provider{}), "no: the provider table says probe = off"},
 		{configured, known(engine.Provider{Probe: true, AcceptAll: true}), "no: it accepts anything"},
-		{configured, engine.Route{Fact: engine.FactNoDomain, Provider: &engine.Provider{Probe: true}}, "no: DNS says no_domain: there is no host to ask"},
-		{configured, engine.Route{Fact: engine.FactNullMX, Provider: &engine.Provider{Probe: true}}, "no: DNS says null_mx"},
-		{unconfigured, known(engine.Provider{Probe: true}), "no: public mail servers are asked with --egress and --mail-from only"},
+		{configured, engine.Route{Fact: engine.FactNoDomain, Provider: &engine.Provider{Probe: true}},
+			"no: DNS says no_domain: there is no host to ask"},
+		{configured, engine.Route{Fact: engine.FactNullMX, Provider: &engine.Provider{Probe: true}},
+			"no: DNS says null_mx"},
+		{unconfigured, known(engine.Provider{Probe: true}),
+			"no: public mail servers are asked with --egress and --mail-from only"},
 		{routeCmd{Probing: nodeflags.Probing{AllowPrivateTargets: true}}, known(engine.Provider{Probe: true}), "yes"},
 	} {
 		facts := providerview.NewRoute("a.example", &c.route, c.cmd.whyNotPublic())
@@ -49,7 +53,8 @@ func TestExplainRouteSaysWhyARouteIsNotProbed(t *testing.T) {
 // TestExplainRouteShowsTheLimitsThatTheNodeHas: of a node of another version, no limit is shown that it did not send.
 func TestExplainRouteShowsTheLimitsThatTheNodeHas(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, printRoute(&console.IO{Out: &out}, &providerview.Route{Limits: map[string]int{"connections": 3, "pipelines_per_day": 7}}))
+	require.NoError(t, printRoute(&console.IO{Out: &out},
+		&providerview.Route{Limits: map[string]int{"connections": 3, "pipelines_per_day": 7}}))
 	require.Regexp(t, `(?m)^connections +3\npipelines per day +7\nsource +-$`, out.String())
 	require.NotContains(t, out.String(), "recipients")
 }

@@ -16,8 +16,8 @@ var unescapedInJSON = func() (plain [256]bool) {
 	return plain
 }()
 
-// AppendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD. U+2028 and U+2029 are escaped, for old JavaScript.
-// Angle brackets are not: people read answers too, and answers are never HTML (sent with nosniff).
+// AppendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD. U+2028 and U+2029 are escaped, for old
+// JavaScript. Angle brackets are not: people read answers too, and answers are never HTML (sent with nosniff).
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0

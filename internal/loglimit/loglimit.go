@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// At most maxLines warnings and errors of one message are logged in period. The rest is counted, and the count is logged
-// at the end of the period: what a client, a peer or a disk causes again and again must neither fill the log nor hide other messages.
+// At most maxLines warnings and errors of one message are logged in period. The rest is counted, and the count is
+// logged at the end of the period: what a client, a peer or a disk causes again and again must neither fill the log nor
+// hide other messages.
 const (
 	period   = time.Second
 	maxLines = 5

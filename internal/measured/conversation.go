@@ -12,13 +12,13 @@ import (
 	"probity/engine/smtp"
 )
 
-// conversation is what bench measures next to its bare SMTP client. It does what a ready queue of the prober does between a connection
-// and the verdicts of its recipients, with the same packages: smtp.Dialer, smtp.Open, Session.Transaction with batches of the same
-// size, Table.Classify for each reply, engine.Evidence with every sighting, engine.Next, the decoy of a domain (only after a
-// recipient was accepted there), engine.Judge.
+// conversation is what bench measures next to its bare SMTP client. It does what a ready queue of the prober does
+// between a connection and the verdicts of its recipients, with the same packages: smtp.Dialer, smtp.Open,
+// Session.Transaction with batches of the same size, Table.Classify for each reply, engine.Evidence with every
+// sighting, engine.Next, the decoy of a domain (only after a recipient was accepted there), engine.Judge.
 //
-// It leaves out parsing, DNS, scheduling (queues, budgets, in-flight probes, admission), storage (cache, metrics, results), and
-// TLS, which the bare client does not speak either.
+// It leaves out parsing, DNS, scheduling (queues, budgets, in-flight probes, admission), storage (cache, metrics,
+// results), and TLS, which the bare client does not speak either.
 type conversation struct {
 	table          *engine.Table
 	dial           smtp.Dialer
@@ -36,7 +36,8 @@ func newConversation(dial baseline.Dial) *conversation {
 	const ehlo, from = "talk.bench.example", "talk@bench.example"
 	return &conversation{
 		table: engine.DefaultTable(),
-		dial: smtp.Dialer{AllowPrivate: true, Dial: func(ctx context.Context, _ netip.Addr, network, address string) (net.Conn, error) {
+		dial: smtp.Dialer{AllowPrivate: true, Dial: func(ctx context.Context, _ netip.Addr, network,
+			address string) (net.Conn, error) {
 			return dial(ctx, network, address)
 		}},
 		cfg:            smtp.Config{EHLO: ehlo, MailFrom: from, TLS: engine.TLSNever, MaxBytes: 8 << 20},
@@ -52,7 +53,8 @@ func (c *conversation) tasksFunc(tasks []baseline.Task) baseline.RunTask {
 	return func(ctx context.Context, i int) baseline.Count { return c.runTask(ctx, &ready[i]) }
 }
 
-// prepareTask parses a task's addresses. It leaves out those that need no probe: bad syntax, or decided by the provider's rules.
+// prepareTask parses a task's addresses. It leaves out those that need no probe: bad syntax, or decided by the
+// provider's rules.
 func (c *conversation) prepareTask(e baseline.Task) task {
 	t := task{host: e.Host, addr: e.At, route: c.table.NewRoute([]engine.MX{{Host: e.Host}})}
 	for _, recipients := range e.Transactions {
@@ -182,7 +184,8 @@ func (r *run) fillTransaction() {
 			return
 		}
 		r.batch = append(r.batch, p)
-		r.rcpts = append(r.rcpts, smtp.Rcpt{Local: p.ev.Address.Local(), Domain: p.ev.Address.Domain(), NewTransaction: p.startsTransaction || p.domain != domain})
+		r.rcpts = append(r.rcpts, smtp.Rcpt{Local: p.ev.Address.Local(), Domain: p.ev.Address.Domain(),
+			NewTransaction: p.startsTransaction || p.domain != domain})
 		domain = p.domain
 	}
 }

@@ -9,12 +9,13 @@ import (
 	"probity/engine/dns"
 )
 
-// Resolve is a bench.Resolve: the resolver of every command, with one server. It does not choose the names and does not use
-// the answers.
+// Resolve is a bench.Resolve: the resolver of every command, with one server. It does not choose the names and does not
+// use the answers.
 func Resolve(ctx context.Context, server netip.AddrPort, use func(settle func(context.Context, string) string)) error {
 	var dialer net.Dialer
 	var listen net.ListenConfig
-	r, err := dns.New(dns.Config{Servers: []netip.AddrPort{server}, Dial: dialer.DialContext, ListenPacket: listen.ListenPacket}, engine.DefaultTable())
+	r, err := dns.New(dns.Config{Servers: []netip.AddrPort{server}, Dial: dialer.DialContext,
+		ListenPacket: listen.ListenPacket}, engine.DefaultTable())
 	if err != nil {
 		return err
 	}

@@ -19,19 +19,21 @@ func TestResolverGivesCorrectOutcomes(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[string]int{}
 	listening := make(chan struct{})
-	s := &dns.Server{PacketConn: conn, NotifyStartedFunc: func() { close(listening) }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
-		mu.Lock()
-		asked[q.Question[0].Name]++
-		mu.Unlock()
-		m := new(dns.Msg).SetReply(q)
-		switch q.Question[0].Name {
-		case "null.example.":
-			m.Answer = []dns.RR{&dns.MX{Hdr: dns.RR_Header{Name: "null.example.", Rrtype: dns.TypeMX, Class: dns.ClassINET, Ttl: 300}, Mx: "."}}
-		case "gone.example.":
-			m.Rcode = dns.RcodeNameError
-		}
-		_ = w.WriteMsg(m) // a lost answer fails the test
-	})}
+	s := &dns.Server{PacketConn: conn, NotifyStartedFunc: func() { close(listening) },
+		Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
+			mu.Lock()
+			asked[q.Question[0].Name]++
+			mu.Unlock()
+			m := new(dns.Msg).SetReply(q)
+			switch q.Question[0].Name {
+			case "null.example.":
+				m.Answer = []dns.RR{&dns.MX{Hdr: dns.RR_Header{Name: "null.example.", Rrtype: dns.TypeMX,
+					Class: dns.ClassINET, Ttl: 300}, Mx: "."}}
+			case "gone.example.":
+				m.Rcode = dns.RcodeNameError
+			}
+			_ = w.WriteMsg(m) // a lost answer fails the test
+		})}
 	served := make(chan error, 1)
 	go func() { served <- s.ActivateAndServe() }()
 	<-listening

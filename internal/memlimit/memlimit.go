@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// The garbage collector works harder above a limit, which keeps memory use flat. Live memory can come near a fixed limit or exceed it:
-// each active route takes some kilobytes, each job some megabytes. The collector would then run all the time, so the limit moves
-// with the live heap.
+// The garbage collector works harder above a limit, which keeps memory use flat. Live memory can come near a fixed
+// limit or exceed it: each active route takes some kilobytes, each job some megabytes. The collector would then run all
+// the time, so the limit moves with the live heap.
 const (
 	livePercent = 130 // heap in use as a percentage of the live heap, above the lowest limit
 	checkEvery  = 100 * time.Millisecond
@@ -21,8 +21,8 @@ const (
 	maxPercent  = 80 // percentage of the machine's memory, or of the container's limit
 )
 
-// Adjust keeps the collector's limit above the live heap until ctx ends. The lowest limit is least for each two processors.
-// It does nothing if the environment sets GOMEMLIMIT.
+// Adjust keeps the collector's limit above the live heap until ctx ends. The lowest limit is least for each two
+// processors. It does nothing if the environment sets GOMEMLIMIT.
 func Adjust(ctx context.Context, least int64) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -34,7 +34,8 @@ func Adjust(ctx context.Context, least int64) {
 	go func() {
 		tick := time.NewTicker(checkEvery)
 		defer tick.Stop()
-		use := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
+		use := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/total:bytes"},
+			{Name: "/memory/classes/heap/objects:bytes"},
 			{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 		for {
 			select {
@@ -53,8 +54,8 @@ func Adjust(ctx context.Context, least int64) {
 	}()
 }
 
-// limitFor is the collector's limit for a live heap of live bytes and others bytes outside the heap: mostly stacks, which count
-// in the limit and cannot be collected. A most of 0 means unknown.
+// limitFor is the collector's limit for a live heap of live bytes and others bytes outside the heap: mostly stacks,
+// which count in the limit and cannot be collected. A most of 0 means unknown.
 func limitFor(least, live, others, most int64) int64 {
 	limit := max(least, live/100*livePercent+others)
 	if most > 0 {
@@ -63,8 +64,8 @@ func limitFor(least, live, others, most int64) int64 {
 	return limit
 }
 
-// machineMemory is how many bytes this process may use: the memory of the machine, or the lower limit of its control group (Linux,
-// cgroup v2 and v1). 0 if unknown.
+// machineMemory is how many bytes this process may use: the memory of the machine, or the lower limit of its control
+// group (Linux, cgroup v2 and v1). 0 if unknown.
 func machineMemory(read func(string) ([]byte, error)) (most int64) {
 	note := func(n int64, err error) {
 		if err == nil && n > 0 && (most == 0 || n < most) {

@@ -39,8 +39,8 @@ func TestMachineMemory(t *testing.T) {
 	}
 }
 
-// TestMemoryLimitIsAdjustedUntilTheContextEnds: the limit is set at once, moves if least is below the live heap, and does not change
-// with GOMEMLIMIT or after the end.
+// TestMemoryLimitIsAdjustedUntilTheContextEnds: the limit is set at once, moves if least is below the live heap, and
+// does not change with GOMEMLIMIT or after the end.
 func TestMemoryLimitIsAdjustedUntilTheContextEnds(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)

@@ -117,7 +117,8 @@ func TestConnDeadlines(t *testing.T) {
 		near.SetReadDeadline(start.Add(3 * time.Second))
 		_, err := near.Read(make([]byte, 1))
 		var timeout net.Error
-		if !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() || time.Since(start) != 3*time.Second {
+		if !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() ||
+			time.Since(start) != 3*time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		// A deadline moved while a read waits counts for that read.
@@ -126,7 +127,8 @@ func TestConnDeadlines(t *testing.T) {
 			time.Sleep(time.Second)
 			near.SetReadDeadline(time.Now())
 		}()
-		if _, err := near.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(start) != 4*time.Second {
+		if _, err := near.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) ||
+			time.Since(start) != 4*time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		near.SetWriteDeadline(time.Now().Add(time.Second))

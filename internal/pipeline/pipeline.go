@@ -9,14 +9,15 @@ import (
 	"sync"
 )
 
-// slot is an item, and the channel for its worker's result. A slot is free, filled, worked on, taken in order, and free again.
+// slot is an item, and the channel for its worker's result. A slot is free, filled, worked on, taken in order, and free
+// again.
 type slot[T any] struct {
 	item *T
 	done chan error
 }
 
-// Run runs a pipeline: fill makes items one after another until io.EOF, workers process them in parallel, and take
-// gets them in the order in which they were made. Items are reused; there are workers+2 of them, which bounds the memory.
+// Run runs a pipeline: fill makes items one after another until io.EOF, workers process them in parallel, and take gets
+// them in the order in which they were made. Items are reused; there are workers+2 of them, which bounds the memory.
 // The first error or panic in item order ends the pipeline. All its goroutines have ended when it returns.
 func Run[T any](items *Pool[T], workers int, fill, work, take func(*T) error) error {
 	all := make([]*T, workers+2)
@@ -123,8 +124,8 @@ func (p *Pool[T]) Put(x *T) {
 // ErrPanic is a panic that Contain has caught.
 var ErrPanic = errors.New("BUG: panic")
 
-// Fatal is the value of a panic that must end the process: a database has lost a write, so that the state on disk is unknown until
-// it is read again, and it keeps its locks.
+// Fatal is the value of a panic that must end the process: a database has lost a write, so that the state on disk is
+// unknown until it is read again, and it keeps its locks.
 type Fatal interface {
 	error
 	EndsProcess()

@@ -62,7 +62,8 @@ func (d *Display) Show(s coordinator.Snapshot) {
 		if time.Since(d.last) >= lineInterval {
 			d.last = time.Now()
 			var line strings.Builder
-			fmt.Fprintf(&line, "%s: %d of %d rows, %.0f/s, %d waiting for a retry or for budget", s.State, s.Processed, s.Rows, s.Rate, s.PendingRetry+s.WaitingBudget)
+			fmt.Fprintf(&line, "%s: %d of %d rows, %.0f/s, %d waiting for a retry or for budget", s.State, s.Processed,
+				s.Rows, s.Rate, s.PendingRetry+s.WaitingBudget)
 			for _, w := range s.Waiting[:min(3, len(s.Waiting))] { // the classes with the most waiting rows
 				fmt.Fprintf(&line, "; %s: %d", w.Class, w.Rows)
 				if !w.Until.IsZero() {
@@ -74,8 +75,10 @@ func (d *Display) Show(s coordinator.Snapshot) {
 		return
 	}
 	if d.bar == nil {
-		d.bar = progressbar.NewOptions64(s.Rows, progressbar.OptionSetWriter(d.con.Err), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
-			progressbar.OptionSetItsString("rows"), progressbar.OptionSetPredictTime(true), progressbar.OptionFullWidth(), progressbar.OptionEnableColorCodes(true))
+		d.bar = progressbar.NewOptions64(s.Rows, progressbar.OptionSetWriter(d.con.Err), progressbar.OptionShowCount(),
+			progressbar.OptionShowIts(),
+			progressbar.OptionSetItsString("rows"), progressbar.OptionSetPredictTime(true),
+			progressbar.OptionFullWidth(), progressbar.OptionEnableColorCodes(true))
 	}
 	d.bar.Describe(string(s.State))
 	_ = d.bar.Set64(s.Processed) // a bar that cannot be drawn does not stop the job
@@ -88,7 +91,8 @@ func (d *Display) End() {
 	}
 }
 
-// PrintSummary prints the rows by status and by reason, and where the result is. Shares are of the rows that have an address.
+// PrintSummary prints the rows by status and by reason, and where the result is. Shares are of the rows that have an
+// address.
 func PrintSummary(con *console.IO, j *store.Job, output string) error {
 	w := tabwriter.NewWriter(con.Err, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "rows\t%d\ndistinct addresses\t%d\n", j.Rows, j.Unique)

@@ -14,12 +14,14 @@ import (
 	"probity/store"
 )
 
-// TestPipeGetsALineEachInterval: whole lines, the first when the interval has passed, with the three classes that wait most.
+// TestPipeGetsALineEachInterval: whole lines, the first when the interval has passed, with the three classes that wait
+// most.
 func TestPipeGetsALineEachInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		d := New(&console.IO{Err: &out})
-		s := coordinator.Snapshot{Job: store.Job{State: store.JobRunning, Rows: 10}, Processed: 4, Forecast: dispatch.Forecast{Rate: 2, PendingRetry: 1, WaitingBudget: 2}}
+		s := coordinator.Snapshot{Job: store.Job{State: store.JobRunning, Rows: 10}, Processed: 4,
+			Forecast: dispatch.Forecast{Rate: 2, PendingRetry: 1, WaitingBudget: 2}}
 		for _, class := range []string{"a", "b", "c", "d"} {
 			s.Waiting = append(s.Waiting, dispatch.WaitingClass{Class: class, Rows: 1})
 		}
@@ -38,7 +40,9 @@ func TestPipeGetsALineEachInterval(t *testing.T) {
 
 func TestSummaryHasTheLargestCountsFirst(t *testing.T) {
 	var out bytes.Buffer
-	job := store.Job{Rows: 6, Unique: 3, Duplicates: 1, Blank: 2, Counts: map[string]int64{"VALID": 1, "INVALID": 3, "RISKY": 0}, Reasons: map[string]int64{"": 1, "no_mailbox": 3}}
+	job := store.Job{Rows: 6, Unique: 3, Duplicates: 1, Blank: 2,
+		Counts:  map[string]int64{"VALID": 1, "INVALID": 3, "RISKY": 0},
+		Reasons: map[string]int64{"": 1, "no_mailbox": 3}}
 	require.NoError(t, PrintSummary(&console.IO{Err: &out}, &job, "r.csv"))
 	require.Equal(t, `rows                6
 distinct addresses  3

@@ -92,7 +92,8 @@ func (v View) printLimits(w io.Writer) error {
 	fmt.Fprintln(t, "PROVIDER\tPROBE\tKIND\tACCEPT-ALL\tCONNECTIONS\tCONN/MIN\tRCPT/MIN\tRCPT/TRANS\tRCPT/CONN\tTRANS/CONN\tREFUSED/CONN\tREFUSED/H\tDATE\tSOURCE")
 	fmt.Fprintf(t, "(unknown)\ton\tnarrow\t-\t%s\t\t\n", limitCells(v.defaults))
 	for _, p := range v.Providers {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.ID, onOff(p.Probe), p.Kind, yesOrDash(p.AcceptAll), limitCells(p.limits), p.Date, p.Source)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.ID, onOff(p.Probe), p.Kind, yesOrDash(p.AcceptAll),
+			limitCells(p.limits), p.Date, p.Source)
 	}
 	fmt.Fprintln(t)
 	return t.Flush()
@@ -154,7 +155,8 @@ func printProvider(w io.Writer, p providerView) {
 		line(strings.ReplaceAll(n.Key, "_", " "), limitCell(n.Value))
 	}
 	if m := p.Mailbox; m != nil {
-		line("mailbox rule", fmt.Sprintf("%d to %d of a-z 0-9 %s at %s (%s, %s)", m.Min, m.Max, m.Allowed, strings.Join(m.Domains, " "), m.Source, m.Date))
+		line("mailbox rule", fmt.Sprintf("%d to %d of a-z 0-9 %s at %s (%s, %s)", m.Min, m.Max, m.Allowed,
+			strings.Join(m.Domains, " "), m.Source, m.Date))
 	}
 	line("terms", p.Terms)
 	line("terms forbid to verify", yesOrDash(p.TermsForbid))
@@ -167,6 +169,7 @@ func printProvider(w io.Writer, p providerView) {
 
 func printRules(w io.Writer, rules []ruleView) {
 	for _, r := range rules {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Meaning, r.Blame, r.actionText(), r.Date, r.shortConditions(), r.Source)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Meaning, r.Blame, r.actionText(), r.Date,
+			r.shortConditions(), r.Source)
 	}
 }

@@ -24,8 +24,10 @@ type Route struct {
 // NewRoute is the view of a route. whyNot says why a node asks no public mail server; "" if it does.
 func NewRoute(domain string, r *engine.Route, whyNot string) Route {
 	p := r.Provider
-	v := Route{Domain: domain, Fact: r.Fact.String(), MX: r.MX, Key: r.Key, Provider: p.Name, Wide: p.Kind == engine.KindWide, Kind: p.Kind.String(),
-		AcceptAll: p.AcceptAll, Probe: p.Probe, WhyNot: whyNot, Limits: LimitMap(p.Limits), Source: p.Source, Date: p.Date}
+	v := Route{Domain: domain, Fact: r.Fact.String(), MX: r.MX, Key: r.Key, Provider: p.Name,
+		Wide: p.Kind == engine.KindWide, Kind: p.Kind.String(),
+		AcceptAll: p.AcceptAll, Probe: p.Probe, WhyNot: whyNot, Limits: LimitMap(p.Limits), Source: p.Source,
+		Date: p.Date}
 	if v.Provider == "" && r.Fact.Routable() {
 		v.Provider = "other"
 	}

@@ -79,7 +79,8 @@ type ruleView struct {
 // New shows a table.
 func New(t *engine.Table) View {
 	hash := t.Hash()
-	v := View{Hash: fmt.Sprintf("%x", hash[:]), Defaults: LimitMap(t.Unknown.Limits), Rules: viewRules(t.Generic), defaults: t.Unknown.Limits}
+	v := View{Hash: fmt.Sprintf("%x", hash[:]), Defaults: LimitMap(t.Unknown.Limits), Rules: viewRules(t.Generic),
+		defaults: t.Unknown.Limits}
 	for _, wait := range t.Schedule {
 		v.RetrySchedule = append(v.RetrySchedule, wait.String())
 	}
@@ -91,8 +92,10 @@ func New(t *engine.Table) View {
 
 func viewProvider(p *engine.Provider) providerView {
 	v := providerView{ID: p.ID, Name: p.Name, MX: p.MX, Aliases: notNil(p.Aliases), Probe: p.Probe,
-		Wide: p.Kind == engine.KindWide, Kind: p.Kind.String(), FleetSources: p.FleetSources, ByAddress: notNil(p.ByAddress), AcceptAll: p.AcceptAll,
-		Parking: p.Parking, OneDomain: p.OneDomain, Silently: p.AcceptsSilently, TLS: p.TLS.String(), Limits: LimitMap(p.Limits), Source: p.Source, Date: p.Date,
+		Wide: p.Kind == engine.KindWide, Kind: p.Kind.String(), FleetSources: p.FleetSources,
+		ByAddress: notNil(p.ByAddress), AcceptAll: p.AcceptAll,
+		Parking: p.Parking, OneDomain: p.OneDomain, Silently: p.AcceptsSilently, TLS: p.TLS.String(),
+		Limits: LimitMap(p.Limits), Source: p.Source, Date: p.Date,
 		Terms: p.Terms, TermsForbid: p.TermsForbid, TermsSource: p.TermsSource,
 		Rules: viewRules(p.Rules), limits: p.Limits}
 	if m := p.Mailbox; m != nil {
@@ -109,8 +112,10 @@ func viewRules(rules []engine.Rule) []ruleView {
 	out := []ruleView{}
 	for i := range rules {
 		r := &rules[i]
-		out = append(out, ruleView{ID: r.ID, Stage: notNil(r.When.Stage), Code: notNil(r.When.Code), Enhanced: notNil(r.When.Enhanced), Text: notNil(r.When.Text), Pattern: r.When.Pattern,
-			Meaning: r.Meaning.String(), Blame: r.Blame.String(), Action: r.Action.Kind.String(), For: duration(r.Action.For), Source: r.Source, Date: r.Date})
+		out = append(out, ruleView{ID: r.ID, Stage: notNil(r.When.Stage), Code: notNil(r.When.Code),
+			Enhanced: notNil(r.When.Enhanced), Text: notNil(r.When.Text), Pattern: r.When.Pattern,
+			Meaning: r.Meaning.String(), Blame: r.Blame.String(), Action: r.Action.Kind.String(),
+			For: duration(r.Action.For), Source: r.Source, Date: r.Date})
 	}
 	return out
 }
@@ -145,7 +150,8 @@ func (v View) ForProvider(t *engine.Table, id string) (View, error) {
 		p = t.ProviderOfHint(id)
 	}
 	if p == t.Unknown {
-		return v, fmt.Errorf("%w: no provider is known as %q%s; see probity providers show", console.ErrUsage, id, DidYouMean(Suggest(t, id, 2)))
+		return v, fmt.Errorf("%w: no provider is known as %q%s; see probity providers show", console.ErrUsage, id,
+			DidYouMean(Suggest(t, id, 2)))
 	}
 	v.Providers = slices.DeleteFunc(v.Providers, func(other providerView) bool { return other.ID != p.ID })
 	v.Rules = nil

@@ -46,7 +46,8 @@ func TestViewOfOneProviderOrRule(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, rule.Print(&out, true))
 	require.Contains(t, out.String(), "google/no-such-user\n  means   no_mailbox")
-	for asked, hint := range map[string]string{"gogle": "did you mean google?", "google/no-such-usr": "did you mean google/no-such-user?", "session/timeout": "the program's own"} {
+	for asked, hint := range map[string]string{"gogle": "did you mean google?",
+		"google/no-such-usr": "did you mean google/no-such-user?", "session/timeout": "the program's own"} {
 		_, err := New(table).ForProvider(table, asked)
 		require.ErrorIs(t, err, console.ErrUsage)
 		require.ErrorContains(t, err, hint)

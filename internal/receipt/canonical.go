@@ -96,8 +96,8 @@ func decodeObject(d *json.Decoder, depth int) (any, error) {
 	return object, err
 }
 
-// appendCanonical appends the canonical form of a decoded value (RFC 8785): no spaces, members sorted by their UTF-16, only the escapes
-// that JSON demands.
+// appendCanonical appends the canonical form of a decoded value (RFC 8785): no spaces, members sorted by their UTF-16,
+// only the escapes that JSON demands.
 func appendCanonical(dst []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:

@@ -22,7 +22,8 @@ func KeyID(public ed25519.PublicKey) string {
 // ErrNoDetails is returned for a result without details.
 var ErrNoDetails = errors.New("the result has no details")
 
-// Sign signs what a verification result with details says, as the API shows it: a JSON object. table is the version of the provider table.
+// Sign signs what a verification result with details says, as the API shows it: a JSON object. table is the version of
+// the provider table.
 func Sign(key ed25519.PrivateKey, result []byte, table string, now time.Time) ([]byte, error) {
 	v, err := decode(result)
 	if err != nil {
@@ -39,8 +40,9 @@ func Sign(key ed25519.PrivateKey, result []byte, table string, now time.Time) ([
 	}
 	sum := sha256.Sum256([]byte(address))
 	statement := map[string]any{
-		"address_sha256": hex.EncodeToString(sum[:]), "provider_table": table, "node": details["checked_by"], "control": details["control"],
-		"reply": map[string]any{"at": r["verified_at"]},
+		"address_sha256": hex.EncodeToString(sum[:]), "provider_table": table, "node": details["checked_by"],
+		"control": details["control"],
+		"reply":   map[string]any{"at": r["verified_at"]},
 	}
 	for _, name := range []string{"status", "score", "reason", "verified_at", "smtp_valid"} {
 		statement[name] = r[name]
@@ -56,8 +58,9 @@ func Sign(key ed25519.PrivateKey, result []byte, table string, now time.Time) ([
 		statement["reply"] = nil // no reply decided
 	}
 	public := key.Public().(ed25519.PublicKey)
-	whole := map[string]any{"version": int64(Version), "key_id": KeyID(public), "public_key": base64.StdEncoding.EncodeToString(public),
-		"issued_at": now.UTC().Format(time.RFC3339), "statement": statement}
+	whole := map[string]any{"version": int64(Version), "key_id": KeyID(public),
+		"public_key": base64.StdEncoding.EncodeToString(public),
+		"issued_at":  now.UTC().Format(time.RFC3339), "statement": statement}
 	whole["signature"] = base64.StdEncoding.EncodeToString(ed25519.Sign(key, appendCanonical(nil, whole)))
 	return appendCanonical(nil, whole), nil
 }
@@ -131,8 +134,8 @@ var (
 	ErrUnknownKey = errors.New("its key is none of those that were given")
 )
 
-// Verify checks the signature. With keys, the key must be one of them; without, it is the one that the receipt names itself, and the caller
-// must compare its KeyID with those that the service publishes.
+// Verify checks the signature. With keys, the key must be one of them; without, it is the one that the receipt names
+// itself, and the caller must compare its KeyID with those that the service publishes.
 func (r *Receipt) Verify(keys []ed25519.PublicKey) error {
 	if r.KeyID != KeyID(r.PublicKey) || !ed25519.Verify(r.PublicKey, r.signed, r.signature) {
 		return ErrSignature

@@ -68,7 +68,8 @@ func TestFlippedByteIsRefused(t *testing.T) {
 	}
 }
 
-// TestReceiptOfAnotherKeyIsRefused: a statement that was changed and signed with another key does not fit the published keys.
+// TestReceiptOfAnotherKeyIsRefused: a statement that was changed and signed with another key does not fit the published
+// keys.
 func TestReceiptOfAnotherKeyIsRefused(t *testing.T) {
 	other, err := Sign(testKey(2), []byte(strings.Replace(result, "VALID", "INVALID", 1)), "a1b2", time.Unix(0, 0))
 	require.NoError(t, err)

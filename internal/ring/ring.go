@@ -1,4 +1,5 @@
-// Package ring is a first-in-first-out queue that reuses its memory, and frees it when it is empty: most of many thousands are.
+// Package ring is a first-in-first-out queue that reuses its memory, and frees it when it is empty: most of many
+// thousands are.
 package ring
 
 // Ring is a queue; the zero value is empty.
@@ -39,7 +40,8 @@ func (r *Ring[T]) Peek() T { return r.items[r.head] }
 func (r *Ring[T]) MoveLastToFront() {
 	last := (r.head + r.n - 1) % len(r.items)
 	r.head = (r.head + len(r.items) - 1) % len(r.items)
-	r.items[r.head], r.items[last] = r.items[last], r.items[r.head] // the same place in a full ring, else the first was free
+	// the same place in a full ring, else the first was free
+	r.items[r.head], r.items[last] = r.items[last], r.items[r.head]
 }
 
 // Remove takes v out of a ring; the others keep their order.

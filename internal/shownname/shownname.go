@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Check returns what is wrong with a text of at most that many bytes, in words that follow its name; nil if nothing is. An empty
-// text is good: whether there must be one is for the caller to say.
+// Check returns what is wrong with a text of at most that many bytes, in words that follow its name; nil if nothing is.
+// An empty text is good: whether there must be one is for the caller to say.
 func Check(s string, most int) error {
 	if len(s) > most {
 		return fmt.Errorf("must have at most %d bytes", most)
@@ -33,7 +33,8 @@ func Check(s string, most int) error {
 	return nil
 }
 
-// Clean makes a text one that Check accepts, or an empty one: it cuts it to that many bytes and removes what may not be shown.
+// Clean makes a text one that Check accepts, or an empty one: it cuts it to that many bytes and removes what may not be
+// shown.
 func Clean(s string, most int) string {
 	s = strings.ToValidUTF8(s, "")
 	if len(s) > most {
@@ -61,8 +62,9 @@ const (
 	zwj  = '\u200d'
 )
 
-// shows reports whether a character may be shown between the one before it and the text after it. Joiners shape the words of some
-// scripts and join emoji, and variation selectors choose a glyph; next to ASCII letters they would only make two names look alike.
+// shows reports whether a character may be shown between the one before it and the text after it. Joiners shape the
+// words of some scripts and join emoji, and variation selectors choose a glyph; next to ASCII letters they would only
+// make two names look alike.
 func shows(before, r rune, after string) bool {
 	switch {
 	case r == zwnj || r == zwj:
@@ -84,5 +86,6 @@ func isSelector(r rune) bool { return unicode.Is(unicode.Variation_Selector, r) 
 // hidden reports whether a character is a control, a format, a separator of lines, or one without a glyph of its own.
 func hidden(r rune) bool {
 	const blankBraille = '\u2800'
-	return r == blankBraille || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
+	return r == blankBraille || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp,
+		unicode.Other_Default_Ignorable_Code_Point)
 }

@@ -23,8 +23,8 @@ import (
 	"golang.org/x/crypto/acme"
 )
 
-// acmeAuthority is the part of RFC 8555 for one name: account, order, challenge over TLS (RFC 8737), certificate. It does not
-// check signatures.
+// acmeAuthority is the part of RFC 8555 for one name: account, order, challenge over TLS (RFC 8737), certificate. It
+// does not check signatures.
 type acmeAuthority struct {
 	t      *testing.T
 	url    string
@@ -49,7 +49,8 @@ func newACMEAuthority(t *testing.T, target string) *acmeAuthority {
 	var err error
 	a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "pretend"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "pretend"},
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
 	require.NoError(t, err)
 	a.cert, err = x509.ParseCertificate(der)
@@ -80,7 +81,8 @@ func (a *acmeAuthority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.URL.Path {
 	case "/directory":
-		answer(200, map[string]any{"newNonce": a.url + "/nonce", "newAccount": a.url + "/account", "newOrder": a.url + "/order"})
+		answer(200, map[string]any{"newNonce": a.url + "/nonce", "newAccount": a.url + "/account",
+			"newOrder": a.url + "/order"})
 	case "/nonce":
 	case "/account":
 		w.Header().Set("Location", a.url+"/account/1")
@@ -141,7 +143,8 @@ func (a *acmeAuthority) status(done string) string {
 }
 
 func (a *acmeAuthority) order() map[string]any {
-	o := map[string]any{"status": a.status("ready"), "identifiers": []any{map[string]any{"type": "dns", "value": a.name}},
+	o := map[string]any{"status": a.status("ready"),
+		"identifiers":    []any{map[string]any{"type": "dns", "value": a.name}},
 		"authorizations": []string{a.url + "/authz/1"}, "finalize": a.url + "/finalize/1"}
 	if a.issued != nil {
 		o["certificate"] = a.url + "/cert/1"
@@ -150,16 +153,19 @@ func (a *acmeAuthority) order() map[string]any {
 }
 
 func (a *acmeAuthority) authz() map[string]any {
-	return map[string]any{"status": a.status("valid"), "identifier": map[string]any{"type": "dns", "value": a.name}, "challenges": []any{a.challenge()}}
+	return map[string]any{"status": a.status("valid"), "identifier": map[string]any{"type": "dns", "value": a.name},
+		"challenges": []any{a.challenge()}}
 }
 
 func (a *acmeAuthority) challenge() map[string]any {
-	return map[string]any{"type": "tls-alpn-01", "url": a.url + "/challenge/1", "token": acmeToken, "status": a.status("valid")}
+	return map[string]any{"type": "tls-alpn-01", "url": a.url + "/challenge/1", "token": acmeToken,
+		"status": a.status("valid")}
 }
 
 // verifyChallenge connects to the listener (RFC 8737 section 3), and requires the digest in the certificate.
 func (a *acmeAuthority) verifyChallenge() bool {
-	conn, err := tls.Dial("tcp", a.target, &tls.Config{ServerName: a.name, NextProtos: []string{acme.ALPNProto}, InsecureSkipVerify: true})
+	conn, err := tls.Dial("tcp", a.target, &tls.Config{ServerName: a.name, NextProtos: []string{acme.ALPNProto},
+		InsecureSkipVerify: true})
 	if err != nil {
 		a.t.Errorf("challenge: %v", err)
 		return false
@@ -182,8 +188,9 @@ func (a *acmeAuthority) sign(csr string) {
 		a.t.Errorf("request: %v", err)
 		return
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: request.DNSNames, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(90 * 24 * time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: request.DNSNames,
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Now().Add(90 * 24 * time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	signed, err := x509.CreateCertificate(rand.Reader, template, a.cert, request.PublicKey, a.key)
 	if err != nil {
 		a.t.Errorf("certificate: %v", err)

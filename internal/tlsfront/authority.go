@@ -21,8 +21,8 @@ const acmeTimeout = 30 * time.Second
 // warnEvery is how often one kind of failure is logged at most: each client that connects meets it again.
 const warnEvery = time.Minute
 
-// authority gets certificates from an ACME authority. The manager says nothing of a renewal that fails, and a client's handshake only
-// ends: so both failed requests and handshakes without a certificate are counted and logged here.
+// authority gets certificates from an ACME authority. The manager says nothing of a renewal that fails, and a client's
+// handshake only ends: so both failed requests and handshakes without a certificate are counted and logged here.
 type authority struct {
 	manager  *autocert.Manager
 	log      *slog.Logger
@@ -54,13 +54,14 @@ func newAuthority(f *Flags, dir string, log *slog.Logger) *authority {
 	if f.ACMEDirectory == "" {
 		client.DirectoryURL = acme.LetsEncryptURL
 	}
-	a.manager = &autocert.Manager{Prompt: autocert.AcceptTOS, Cache: autocert.DirCache(dir), HostPolicy: autocert.HostWhitelist(f.ACMEDomain...),
-		Email: f.ACMEEmail, Client: client}
+	a.manager = &autocert.Manager{Prompt: autocert.AcceptTOS, Cache: autocert.DirCache(dir),
+		HostPolicy: autocert.HostWhitelist(f.ACMEDomain...),
+		Email:      f.ACMEEmail, Client: client}
 	return a
 }
 
-// RoundTrip sends a request to the authority. 400 counts as an answer: it is said of a nonce that is too old, too, and the request is
-// repeated with a new one (RFC 8555 section 6.5).
+// RoundTrip sends a request to the authority. 400 counts as an answer: it is said of a nonce that is too old, too, and
+// the request is repeated with a new one (RFC 8555 section 6.5).
 func (a *authority) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := http.DefaultTransport.RoundTrip(r)
 	switch {
@@ -72,7 +73,8 @@ func (a *authority) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// certificate is the certificate for a client. What the client itself does wrong, such as a name that is not ours, is no failure.
+// certificate is the certificate for a client. What the client itself does wrong, such as a name that is not ours, is
+// no failure.
 func (a *authority) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	cert, err := a.manager.GetCertificate(hello)
 	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
@@ -84,8 +86,9 @@ func (a *authority) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, e
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := servedName{hello: &tls.ClientHelloInfo{ServerName: name, CipherSuites: hello.CipherSuites, SignatureSchemes: hello.SignatureSchemes,
-		SupportedCurves: hello.SupportedCurves}}
+	now := servedName{hello: &tls.ClientHelloInfo{ServerName: name, CipherSuites: hello.CipherSuites,
+		SignatureSchemes: hello.SignatureSchemes,
+		SupportedCurves:  hello.SupportedCurves}}
 	if err != nil {
 		now.missingSince = a.served[name].missingSince
 		if now.missingSince.IsZero() {
@@ -108,7 +111,8 @@ func (a *authority) fail(what acmeFailure, attributes ...any) {
 	}
 }
 
-// expiry is when the first of the certificates ends that clients have got; where they get none, since when; zero before the first client.
+// expiry is when the first of the certificates ends that clients have got; where they get none, since when; zero before
+// the first client.
 func (a *authority) expiry() (first time.Time) {
 	a.mu.Lock()
 	names := make([]servedName, 0, len(a.served))
@@ -119,7 +123,8 @@ func (a *authority) expiry() (first time.Time) {
 	for _, n := range names {
 		ends := n.missingSince
 		if ends.IsZero() {
-			cert, err := a.manager.GetCertificate(n.hello) // the manager has it in memory, with the renewals that no client has seen
+			// the manager has it in memory, with the renewals that no client has seen
+			cert, err := a.manager.GetCertificate(n.hello)
 			if err != nil {
 				continue // the next client's handshake fails, and is recorded
 			}

@@ -31,13 +31,14 @@ type Listener struct {
 	acme   *authority                      // nil with files
 }
 
-// New makes the TLS of the flags; it is nil without TLS flags. data is the folder for certificates of an authority, whose failures are
-// logged.
+// New makes the TLS of the flags; it is nil without TLS flags. data is the folder for certificates of an authority,
+// whose failures are logged.
 func New(f *Flags, data string, log *slog.Logger) (*Listener, error) {
 	files, authority := f.TLSCert != "" || f.TLSKey != "", len(f.ACMEDomain) > 0
 	switch {
 	case files && authority:
-		return nil, fmt.Errorf("%w: --tls-cert and --acme-domain at once; one says where the certificate comes from", console.ErrUsage)
+		return nil, fmt.Errorf("%w: --tls-cert and --acme-domain at once; one says where the certificate comes from",
+			console.ErrUsage)
 	case files && (f.TLSCert == "" || f.TLSKey == ""):
 		return nil, fmt.Errorf("%w: --tls-cert and --tls-key belong together", console.ErrUsage)
 	case files:
@@ -45,7 +46,8 @@ func New(f *Flags, data string, log *slog.Logger) (*Listener, error) {
 	case authority:
 		return f.fromAuthority(filepath.Join(data, "acme"), log), nil
 	case f.ACMEEmail != "" || f.ACMEDirectory != "":
-		return nil, fmt.Errorf("%w: --acme-email and --acme-directory mean nothing without --acme-domain", console.ErrUsage)
+		return nil, fmt.Errorf("%w: --acme-email and --acme-directory mean nothing without --acme-domain",
+			console.ErrUsage)
 	}
 	return nil, nil
 }
@@ -81,7 +83,8 @@ func (l *Listener) readPair() (*tls.Certificate, error) {
 		return nil, fmt.Errorf("--tls-cert %s with --tls-key %s: %w", l.flags.TLSCert, l.flags.TLSKey, err)
 	}
 	if now := time.Now(); now.After(pair.Leaf.NotAfter) {
-		return nil, fmt.Errorf("--tls-cert %s ended on %s: get a new one", l.flags.TLSCert, pair.Leaf.NotAfter.UTC().Format(time.DateOnly))
+		return nil, fmt.Errorf("--tls-cert %s ended on %s: get a new one", l.flags.TLSCert,
+			pair.Leaf.NotAfter.UTC().Format(time.DateOnly))
 	}
 	return &pair, nil
 }
@@ -117,8 +120,8 @@ func (l *Listener) Scheme() string {
 	return "https"
 }
 
-// Expiry is when the current certificate expires. With ACME it is the first of those that clients got, or since when clients get none.
-// It is zero without TLS, and with ACME before the first client.
+// Expiry is when the current certificate expires. With ACME it is the first of those that clients got, or since when
+// clients get none. It is zero without TLS, and with ACME before the first client.
 func (l *Listener) Expiry() time.Time {
 	switch {
 	case l == nil:
@@ -129,8 +132,8 @@ func (l *Listener) Expiry() time.Time {
 	return l.pair.Load().Leaf.NotAfter
 }
 
-// ACMEFailures is how many requests to the authority failed, and how many handshakes for want of a certificate; false without an
-// authority.
+// ACMEFailures is how many requests to the authority failed, and how many handshakes for want of a certificate; false
+// without an authority.
 func (l *Listener) ACMEFailures() (int64, bool) {
 	if l == nil || l.acme == nil {
 		return 0, false

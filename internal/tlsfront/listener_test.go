@@ -32,7 +32,8 @@ func writeSelfSigned(t *testing.T, cert, key string, valid time.Duration) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"front.test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(valid)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"front.test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(valid)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	require.NoError(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(private)
@@ -106,7 +107,8 @@ func TestFrontFromAuthority(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ca := newACMEAuthority(t, ln.Addr().String())
-	flags := Flags{ACMEDomain: []string{"front.test"}, ACMEEmail: "ops@front.test", ACMEDirectory: ca.url + "/directory"}
+	flags := Flags{ACMEDomain: []string{"front.test"}, ACMEEmail: "ops@front.test",
+		ACMEDirectory: ca.url + "/directory"}
 	dir := t.TempDir()
 	l, err := New(&flags, dir, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
@@ -142,8 +144,9 @@ func serveTLS(t *testing.T, ln net.Listener, l *Listener) {
 	})
 }
 
-// TestACMEFailuresAreSeen: an authority that refuses is counted at each client and each request, logged once a minute, and shows as a
-// certificate that has ended. A client that asks for another name is no failure, and neither is an authority's probe.
+// TestACMEFailuresAreSeen: an authority that refuses is counted at each client and each request, logged once a minute,
+// and shows as a certificate that has ended. A client that asks for another name is no failure, and neither is an
+// authority's probe.
 func TestACMEFailuresAreSeen(t *testing.T) {
 	var requests atomic.Int64
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -152,14 +155,16 @@ func TestACMEFailuresAreSeen(t *testing.T) {
 	}))
 	t.Cleanup(refusing.Close)
 	var out lockedBuffer
-	l, err := New(&Flags{ACMEDomain: []string{"front.test"}, ACMEDirectory: refusing.URL}, t.TempDir(), slog.New(slog.NewTextHandler(&out, nil)))
+	l, err := New(&Flags{ACMEDomain: []string{"front.test"}, ACMEDirectory: refusing.URL}, t.TempDir(),
+		slog.New(slog.NewTextHandler(&out, nil)))
 	require.NoError(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	serveTLS(t, ln, l)
 	connect := func(name string, protocols ...string) {
 		t.Helper()
-		_, err := tls.Dial("tcp", ln.Addr().String(), &tls.Config{InsecureSkipVerify: true, ServerName: name, NextProtos: protocols})
+		_, err := tls.Dial("tcp", ln.Addr().String(),
+			&tls.Config{InsecureSkipVerify: true, ServerName: name, NextProtos: protocols})
 		require.Error(t, err)
 	}
 	connect("other.test")
@@ -180,7 +185,8 @@ func TestACMEFailuresAreSeen(t *testing.T) {
 	require.Equal(t, since, l.Expiry(), "it is missing since the first failure")
 	text := out.String()
 	require.Equal(t, 1, strings.Count(text, "level=WARN msg=\""+string(requestFailed)+"\" url="+refusing.URL), text)
-	require.Equal(t, 1, strings.Count(text, "level=WARN msg=\""+string(handshakeFailed)+"\" name=front.test error="), text)
+	require.Equal(t, 1, strings.Count(text, "level=WARN msg=\""+string(handshakeFailed)+"\" name=front.test error="),
+		text)
 	require.Equal(t, 2, strings.Count(text, "\n"), text)
 }
 
@@ -193,8 +199,10 @@ func TestKeptACMECertificateHasItsExpiry(t *testing.T) {
 	require.NoError(t, err)
 	secret, err := os.ReadFile(key)
 	require.NoError(t, err)
-	require.NoError(t, autocert.DirCache(filepath.Join(dir, "acme")).Put(t.Context(), "front.test", append(secret, chain...)))
-	l, err := New(&Flags{ACMEDomain: []string{"front.test"}, ACMEDirectory: "http://127.0.0.1:1"}, dir, slog.New(slog.DiscardHandler))
+	require.NoError(t, autocert.DirCache(filepath.Join(dir, "acme")).Put(t.Context(), "front.test",
+		append(secret, chain...)))
+	l, err := New(&Flags{ACMEDomain: []string{"front.test"}, ACMEDirectory: "http://127.0.0.1:1"}, dir,
+		slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -11,8 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Replace writes a file atomically and durably: to a temporary name, synced, renamed, and the name synced. After it the source
-// of the content may be removed.
+// Replace writes a file atomically and durably: to a temporary name, synced, renamed, and the name synced. After it the
+// source of the content may be removed.
 func Replace(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

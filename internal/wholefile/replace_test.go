@@ -48,9 +48,11 @@ func TestFolderIsCompleteOrAbsent(t *testing.T) {
 	dir := t.TempDir()
 	to := filepath.Join(dir, "to")
 	writeAll := func(part string) error {
-		return errors.Join(os.MkdirAll(filepath.Join(part, "deep"), 0o700), os.WriteFile(filepath.Join(part, "deep", "file"), []byte("text"), 0o600))
+		return errors.Join(os.MkdirAll(filepath.Join(part, "deep"), 0o700),
+			os.WriteFile(filepath.Join(part, "deep", "file"), []byte("text"), 0o600))
 	}
-	require.ErrorIs(t, WriteFolder(to, func(part string) error { return errors.Join(writeAll(part), errStopped) }), errStopped)
+	require.ErrorIs(t, WriteFolder(to, func(part string) error { return errors.Join(writeAll(part), errStopped) }),
+		errStopped)
 	requireEntries(t, dir)
 	require.NoError(t, WriteFolder(to, writeAll))
 	requireContent(t, filepath.Join(to, "deep", "file"), "text")

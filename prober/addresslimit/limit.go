@@ -7,8 +7,8 @@ import (
 	"probity/prober/budget"
 )
 
-// Limit is the budget of one source towards one address. Lock keeps the room that was looked for until it is reserved: Room, Reserve,
-// JobPrioritiesDiffer and RecordDemand need the lock. All other methods take it.
+// Limit is the budget of one source towards one address. Lock keeps the room that was looked for until it is reserved:
+// Room, Reserve, JobPrioritiesDiffer and RecordDemand need the lock. All other methods take it.
 type Limit struct {
 	registry *Registry
 	users    int // guarded by the registry's mutex
@@ -21,7 +21,8 @@ type Limit struct {
 
 // Waiter waits for room at a limit.
 type Waiter interface {
-	// UseRoom ends the wait and uses the room that there may be. It returns false if it does not use it. No lock is held.
+	// UseRoom ends the wait and uses the room that there may be. It returns false if it does not use it. No lock is
+	// held.
 	UseRoom(now time.Time) (used bool)
 }
 
@@ -57,7 +58,8 @@ func (l *Limit) RecordDemand(priority budget.Priority, longBacklog, now time.Tim
 	}
 }
 
-// Connect reserves a connection for a priority of a route, if there is room for it and for a recipient on it. It records the demand.
+// Connect reserves a connection for a priority of a route, if there is room for it and for a recipient on it. It
+// records the demand.
 func (l *Limit) Connect(priority budget.Priority, longBacklog, now time.Time) budget.Denial {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,9 +107,9 @@ func (l *Limit) ConnectionClosed(now time.Time) {
 	l.onRoom(now)
 }
 
-// Wait has a waiter of a ready queue called when there is room for its priority; it must be ready for the call. The queue is what its
-// waiters are told apart by. Room that has come meanwhile is offered at once; what its priority may not use, to higher ones: their
-// wake-up may have gone to this queue.
+// Wait has a waiter of a ready queue called when there is room for its priority; it must be ready for the call. The
+// queue is what its waiters are told apart by. Room that has come meanwhile is offered at once; what its priority may
+// not use, to higher ones: their wake-up may have gone to this queue.
 func (l *Limit) Wait(queue any, w Waiter, priority budget.Priority, now time.Time) {
 	least := priority
 	l.mu.Lock()
@@ -148,15 +150,16 @@ func (l *Limit) addWaiter(queue any, w Waiter, priority budget.Priority) {
 // onRoom wakes one waiter that can use the room.
 func (l *Limit) onRoom(now time.Time) { l.offerRoom(budget.LongJob, now) }
 
-// offerRoom wakes one waiter of this priority or a higher one that can use the room. One that cannot use it passes it on.
+// offerRoom wakes one waiter of this priority or a higher one that can use the room. One that cannot use it passes it
+// on.
 func (l *Limit) offerRoom(least budget.Priority, now time.Time) {
 	for w := l.nextWaiter(least); w != nil && !w.UseRoom(now); {
 		w = l.nextWaiter(least)
 	}
 }
 
-// nextWaiter takes the waiter whose turn it is: single calls first, then short and long jobs by their share. It is nil if none waits
-// in this priority or a higher one.
+// nextWaiter takes the waiter whose turn it is: single calls first, then short and long jobs by their share. It is nil
+// if none waits in this priority or a higher one.
 func (l *Limit) nextWaiter(least budget.Priority) Waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()

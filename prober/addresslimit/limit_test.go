@@ -108,7 +108,8 @@ func TestSingleCallsGetRoomFirst(t *testing.T) {
 		l.Wait(queue, all[queue], priority, now)
 	}
 	wait("long", budget.LongJob)
-	for _, queue := range []string{"short 1", "short 2", "short 3", "short 4", "short 5", "short 6", "short 7", "short 8"} {
+	for _, queue := range []string{"short 1", "short 2", "short 3", "short 4", "short 5", "short 6", "short 7",
+		"short 8"} {
 		wait(queue, budget.ShortJob)
 	}
 	wait("single", budget.Single)
@@ -131,7 +132,8 @@ func TestSingleCallsGetRoomFirst(t *testing.T) {
 func TestUnusedRoomIsPassedOn(t *testing.T) {
 	now := time.Now()
 	l := full(t, now)
-	idle, busy, last := &fakeWaiter{limit: l}, &fakeWaiter{limit: l, priority: budget.Single, wants: true}, &fakeWaiter{limit: l, priority: budget.Single, wants: true}
+	idle, busy, last := &fakeWaiter{limit: l}, &fakeWaiter{limit: l, priority: budget.Single, wants: true},
+		&fakeWaiter{limit: l, priority: budget.Single, wants: true}
 	l.Wait("idle", idle, budget.Single, now)
 	l.Wait("busy", busy, budget.ShortJob, now)
 	l.Wait("last", last, budget.LongJob, now)
@@ -139,11 +141,13 @@ func TestUnusedRoomIsPassedOn(t *testing.T) {
 	require.Equal(t, []int{1, 1, 0}, []int{idle.called, busy.called, last.called})
 }
 
-// TestNoWakeUpIsMissed: room that came before the wait is offered at once; what jobs must leave to single calls, to these.
+// TestNoWakeUpIsMissed: room that came before the wait is offered at once; what jobs must leave to single calls, to
+// these.
 func TestNoWakeUpIsMissed(t *testing.T) {
 	now := time.Now()
 	l := full(t, now)
-	single, job := &fakeWaiter{limit: l, priority: budget.Single, wants: true}, &fakeWaiter{limit: l, priority: budget.LongJob, wants: true}
+	single, job := &fakeWaiter{limit: l, priority: budget.Single, wants: true},
+		&fakeWaiter{limit: l, priority: budget.LongJob, wants: true}
 	l.Wait("single", single, budget.Single, now)
 	require.Zero(t, single.called)
 	l.Lock()
@@ -178,7 +182,8 @@ func TestHeldRoomIsReserved(t *testing.T) {
 func TestUnreadableBudgetIsUsedUp(t *testing.T) {
 	now := time.Now()
 	r := newRegistry(t)
-	require.NoError(t, r.cache.PutBudgets([]cache.Budget{{Name: "destination us 198.51.100.1", State: []byte("no budget"), Until: now.Add(time.Hour)}}))
+	require.NoError(t, r.cache.PutBudgets([]cache.Budget{{Name: "destination us 198.51.100.1",
+		State: []byte("no budget"), Until: now.Add(time.Hour)}}))
 	require.Zero(t, room(t, r, now))
 }
 

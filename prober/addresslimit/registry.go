@@ -30,8 +30,9 @@ func NewRegistry(c *cache.Cache, leases *budget.Log, singles budget.SingleCalls)
 	return &Registry{cache: c, leases: leases, singleCalls: singles, limits: map[key]*Limit{}}
 }
 
-// Acquire finds or makes the limit of a source towards an address, and counts one more user; Release ends it. It is nil if the limits of
-// unknown providers set none for addresses. The error says that its budget could not be read: then it counts as used up.
+// Acquire finds or makes the limit of a source towards an address, and counts one more user; Release ends it. It is nil
+// if the limits of unknown providers set none for addresses. The error says that its budget could not be read: then it
+// counts as used up.
 func (r *Registry) Acquire(source string, addr netip.Addr, limits engine.Limits, now time.Time) (*Limit, error) {
 	// Those of a transaction or connection hold for its route only.
 	limits.RecipientsPerTransaction = 0
@@ -53,7 +54,8 @@ func (r *Registry) Acquire(source string, addr netip.Addr, limits engine.Limits,
 	}
 	l := &Limit{registry: r}
 	// The name is stored: a budget that is not found counts as unused.
-	l.budget = budget.NewPersisted("destination "+source+" "+addr.String(), budget.New(limits, r.singleCalls, now), &l.mu, l.onRoom)
+	l.budget = budget.NewPersisted("destination "+source+" "+addr.String(), budget.New(limits, r.singleCalls, now),
+		&l.mu, l.onRoom)
 	err := l.budget.Load(r.cache, now)
 	r.mu.Lock()
 	defer r.mu.Unlock()

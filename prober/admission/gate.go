@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Gate bounds how many sessions connect or ask at one time to what the processor keeps up with. More sessions than
-// that would only wait in Go's scheduler and delay all short work: a single call, a heartbeat. A session that waits here
-// has reserved no recipients and keeps its connection. Sessions that wait for the reply of a high-latency host are not
+// Gate bounds how many sessions connect or ask at one time to what the processor keeps up with. More sessions than that
+// would only wait in Go's scheduler and delay all short work: a single call, a heartbeat. A session that waits here has
+// reserved no recipients and keeps its connection. Sessions that wait for the reply of a high-latency host are not
 // counted: they leave the gate meanwhile and reenter.
 //
-// The limit follows the number of runnable goroutines that do not run: a quarter down when they are many, a quarter up when
-// they are few. Under load from single calls, one runnable goroutine is many: a processor that is always busy polls its
-// sockets only every ten milliseconds. When that load begins, the limit drops to its minimum at once. The limit is adjusted
-// when a session enters or leaves, and by a timer while one waits.
+// The limit follows the number of runnable goroutines that do not run: a quarter down when they are many, a quarter up
+// when they are few. Under load from single calls, one runnable goroutine is many: a processor that is always busy
+// polls its sockets only every ten milliseconds. When that load begins, the limit drops to its minimum at once. The
+// limit is adjusted when a session enters or leaves, and by a timer while one waits.
 //
-// The scheduler's count does not show what waits for the machine's processor or at a socket, but a timer that fires late does.
-// So under load from single calls a timer runs all the time; after a late one, only one session per trickleEvery is admitted
-// until a timer is on time again.
+// The scheduler's count does not show what waits for the machine's processor or at a socket, but a timer that fires
+// late does. So under load from single calls a timer runs all the time; after a late one, only one session per
+// trickleEvery is admitted until a timer is on time again.
 type Gate struct {
 	runnable    func() int // runnable goroutines that do not run; one caller at a time
 	procs       int
@@ -56,7 +56,8 @@ const (
 	fewRunnable  = 2
 )
 
-// NewGate makes a gate for at most so many sessions and a number of processors. runnable is RunnableGoroutines, but in tests.
+// NewGate makes a gate for at most so many sessions and a number of processors. runnable is RunnableGoroutines, but in
+// tests.
 func NewGate(most, procs int, runnable func() int, c *SingleCalls) *Gate {
 	return &Gate{runnable: runnable, singleCalls: c, procs: procs, maxLimit: most, limit: min(initialLimit*procs, most)}
 }
@@ -128,7 +129,8 @@ func (gate *Gate) Wait(ctx context.Context, t *Ticket) bool {
 	return false
 }
 
-// Expedite admits a session before the others, even over the limit: a single call waits for it. False if it no longer waits.
+// Expedite admits a session before the others, even over the limit: a single call waits for it. False if it no longer
+// waits.
 func (gate *Gate) Expedite(t *Ticket) bool {
 	gate.mu.Lock()
 	defer gate.mu.Unlock()
@@ -184,7 +186,8 @@ func (gate *Gate) adjust(now time.Time) {
 	gate.limit = max(gate.limit, min(least, gate.maxLimit)) // it may have been 0
 }
 
-// armTimer starts the timer while sessions wait, and under load from single calls to measure lateness. The mutex is held.
+// armTimer starts the timer while sessions wait, and under load from single calls to measure lateness. The mutex is
+// held.
 func (gate *Gate) armTimer(now time.Time) {
 	if gate.timer != nil || gate.waiting.Len() == 0 && (gate.admitted == 0 || !gate.singleCalls.UnderLoad(now)) {
 		return

@@ -57,7 +57,8 @@ func TestAdmissionFollowsTheProcessor(t *testing.T) {
 	})
 }
 
-// TestAdmissionYieldsToSingles: under load from single calls, one runnable goroutine is too many; a moment after it is not.
+// TestAdmissionYieldsToSingles: under load from single calls, one runnable goroutine is too many; a moment after it is
+// not.
 func TestAdmissionYieldsToSingles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ready := 2
@@ -90,7 +91,8 @@ func TestAdmissionYieldsToSingles(t *testing.T) {
 	})
 }
 
-// TestAdmissionLimitFallsAtOnce: many sessions are admitted when single calls begin to come. If the processor is idle, they stay.
+// TestAdmissionLimitFallsAtOnce: many sessions are admitted when single calls begin to come. If the processor is idle,
+// they stay.
 func TestAdmissionLimitFallsAtOnce(t *testing.T) {
 	for ready, want := range map[int]int{0: 2 * initialLimit, 2: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -111,7 +113,8 @@ func TestAdmissionLimitFallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestAdmissionLetsATrickleIn: under load from single calls only a trickle is admitted after a late timer, all after one in time.
+// TestAdmissionLetsATrickleIn: under load from single calls only a trickle is admitted after a late timer, all after
+// one in time.
 func TestAdmissionLetsATrickleIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ready := 0

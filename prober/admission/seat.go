@@ -8,9 +8,10 @@ import (
 
 // Seat is the place of one session at the gate. It belongs to one goroutine.
 //
-// While the session waits for a high-latency host it uses no processor, so it leaves the gate: otherwise the few places that a busy
-// processor allows would be held for round trips. The node's connections bound how many wait like this. A session at a low-latency host
-// keeps its place: it waits for almost nothing, or for a busy processor, and with more sessions each would find less to ask at once.
+// While the session waits for a high-latency host it uses no processor, so it leaves the gate: otherwise the few places
+// that a busy processor allows would be held for round trips. The node's connections bound how many wait like this. A
+// session at a low-latency host keeps its place: it waits for almost nothing, or for a busy processor, and with more
+// sessions each would find less to ask at once.
 type Seat struct {
 	Gate        *Gate
 	HighLatency bool // of the session's host
@@ -35,8 +36,8 @@ func (s *Seat) Leave() {
 	}
 }
 
-// LeaveWhileWaiting leaves the gate until reenter is called, if the host has a high latency. Under load from single calls it stays: single
-// calls would have to wait for the sessions that reenter.
+// LeaveWhileWaiting leaves the gate until reenter is called, if the host has a high latency. Under load from single
+// calls it stays: single calls would have to wait for the sessions that reenter.
 func (s *Seat) LeaveWhileWaiting() (reenter func()) {
 	if !s.HighLatency || !s.taken || s.Gate.singleCalls.UnderLoad(time.Now()) {
 		return func() {}

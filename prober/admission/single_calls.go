@@ -7,8 +7,9 @@ import (
 	"probity/prober/wire/press"
 )
 
-// SingleCalls knows when this node was last asked for a single address, and whether single calls put it under load, also those
-// that need no node. While single calls are expected, jobs leave them a fifth of each budget; otherwise jobs use it all.
+// SingleCalls knows when this node was last asked for a single address, and whether single calls put it under load,
+// also those that need no node. While single calls are expected, jobs leave them a fifth of each budget; otherwise jobs
+// use it all.
 type SingleCalls struct {
 	last   atomic.Int64 // Unix time in nanoseconds; 0 for never
 	own    press.Meter  // where there is no shared one
@@ -23,8 +24,8 @@ func (c *SingleCalls) UnderLoad(now time.Time) bool {
 	return c.own.On(now)
 }
 
-// singlesExpectedFor is how long after a single call another is expected: the longest span of a budget, so that what jobs have
-// used of the reserve is free again while the reserve still holds.
+// singlesExpectedFor is how long after a single call another is expected: the longest span of a budget, so that what
+// jobs have used of the reserve is free again while the reserve still holds.
 const singlesExpectedFor = time.Hour
 
 // Record counts a single call.

@@ -9,8 +9,8 @@ import (
 	"probity/prober/wire/press"
 )
 
-// TestSinglesThatNeedNoNodeCountAsLoad: a coordinator in the same process counts them, and each single call once. No budget is
-// reserved for calls that need no node.
+// TestSinglesThatNeedNoNodeCountAsLoad: a coordinator in the same process counts them, and each single call once. No
+// budget is reserved for calls that need no node.
 func TestSinglesThatNeedNoNodeCountAsLoad(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	var meter press.Meter

@@ -10,8 +10,8 @@ import (
 	"probity/prober/budget"
 )
 
-// TestSlotsAreNeverExceeded takes, returns, closes and opens slots in any order: no more are in use than a priority may take, and a
-// waiter is woken, single calls first, once there is room for it.
+// TestSlotsAreNeverExceeded takes, returns, closes and opens slots in any order: no more are in use than a priority may
+// take, and a waiter is woken, single calls first, once there is room for it.
 func TestSlotsAreNeverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const size = 20

@@ -33,7 +33,8 @@ type SingleCalls interface{ Expected(now time.Time) bool }
 
 // New makes an unused budget. Without s, single calls are always expected.
 func New(l engine.Limits, s SingleCalls, now time.Time) Budget {
-	return Budget{Limits: l, singleCalls: s, connWindow: newWindow(time.Minute, now), rcptWindow: newWindow(time.Minute, now), refusalWindow: newWindow(time.Hour, now)}
+	return Budget{Limits: l, singleCalls: s, connWindow: newWindow(time.Minute, now),
+		rcptWindow: newWindow(time.Minute, now), refusalWindow: newWindow(time.Hour, now)}
 }
 
 // Denial says until when a budget denies. A zero time means that only an event of the queue can end it.
@@ -83,7 +84,8 @@ func (b *Budget) MayConnect(priority Priority, now time.Time) Denial {
 	if l.Connections > 0 && b.openConns >= b.MaxOpen(priority, now) {
 		return Denial{Denied: true}
 	}
-	if limit := b.allowed(priority, l.ConnectionsPerMinute, now); l.ConnectionsPerMinute > 0 && b.connWindow.room(limit, now) == 0 {
+	if limit := b.allowed(priority, l.ConnectionsPerMinute, now); l.ConnectionsPerMinute > 0 &&
+		b.connWindow.room(limit, now) == 0 {
 		return Denial{Denied: true, Until: b.connWindow.nextRoom(limit, now)}
 	}
 	return Denial{}
@@ -117,8 +119,8 @@ func (b *Budget) CancelConnect() {
 // ConnectionClosed releases a connection that the peer has closed.
 func (b *Budget) ConnectionClosed() { b.openConns-- }
 
-// Room is how many recipients a priority may send now over connection c. Jobs leave the last of several transactions of a connection to
-// a single call.
+// Room is how many recipients a priority may send now over connection c. Jobs leave the last of several transactions of
+// a connection to a single call.
 func (b *Budget) Room(c *Conn, priority Priority, now time.Time) (int, Denial) {
 	l, n := &b.Limits, MaxTransaction
 	if l.RefusalsPerHour > 0 {
@@ -150,7 +152,8 @@ func (b *Budget) Room(c *Conn, priority Priority, now time.Time) (int, Denial) {
 			return 0, Denial{Denied: true, Until: b.rcptWindow.nextRoom(limit, now)}
 		}
 	}
-	for _, of := range [...]struct{ limit, used int }{{l.RecipientsPerTransaction, 0}, {l.RecipientsPerConnection, c.Sent}, {l.RefusalsPerConnection, c.refused + c.pending}} {
+	for _, of := range [...]struct{ limit, used int }{{l.RecipientsPerTransaction, 0},
+		{l.RecipientsPerConnection, c.Sent}, {l.RefusalsPerConnection, c.refused + c.pending}} {
 		if of.limit > 0 {
 			n = min(n, of.limit-of.used)
 		}
@@ -174,9 +177,9 @@ func (b *Budget) RefusalsLeft(c *Conn) int {
 	return b.Limits.RefusalsPerConnection - c.refused - c.pending
 }
 
-// refusalsAllowed is how many of the hour's refusals a priority may use now. Short jobs leave single calls half of what long
-// jobs leave, so that they find room after a long job has used all it may. If no single calls are expected, a long backlog
-// leaves short jobs as much.
+// refusalsAllowed is how many of the hour's refusals a priority may use now. Short jobs leave single calls half of what
+// long jobs leave, so that they find room after a long job has used all it may. If no single calls are expected, a long
+// backlog leaves short jobs as much.
 func (b *Budget) refusalsAllowed(priority Priority, now time.Time) int {
 	limit := b.allowed(priority, b.Limits.RefusalsPerHour, now)
 	switch expectSingles := expected(b.singleCalls, now); {
@@ -213,9 +216,11 @@ func (b *Budget) Reserve(c *Conn, n, long int) {
 
 // Cost is what a transaction is charged with. What is neither unsent, accepted nor deferred counts as refused.
 type Cost struct {
-	Recipients                 int // reserved
-	Unsent, Accepted, Deferred int // deferred: with a 4xx that says nothing about the mailbox; it counts on the connection, not in the hour
-	Long, LongRefused          int // recipients for long jobs, and those of them that count as refused: what pacing charges
+	Recipients int // reserved
+	// deferred: with a 4xx that says nothing about the mailbox; it counts on the connection, not in the hour
+	Unsent, Accepted, Deferred int
+	// recipients for long jobs, and those of them that count as refused: what pacing charges
+	Long, LongRefused int
 }
 
 // Settle ends the reservation of a transaction, and charges it.
@@ -239,7 +244,8 @@ func (b *Budget) Settle(c *Conn, x Cost, now time.Time) {
 
 // Idle reports that all budgets are full, so that the budget can be dropped.
 func (b *Budget) Idle(now time.Time) bool {
-	return b.openConns == 0 && !now.Before(b.QuarantinedUntil) && b.connWindow.empty(now) && b.rcptWindow.empty(now) && b.refusalWindow.empty(now)
+	return b.openConns == 0 && !now.Before(b.QuarantinedUntil) && b.connWindow.empty(now) && b.rcptWindow.empty(now) &&
+		b.refusalWindow.empty(now)
 }
 
 // MinuteBudgetsFull reports that only the hourly budget is not full.

@@ -110,10 +110,12 @@ func TestWindowSurvivesARestartWithoutForgetting(t *testing.T) {
 	})
 }
 
-var testLimits = engine.Limits{Connections: 5, ConnectionsPerMinute: 20, RecipientsPerMinute: 100, RecipientsPerTransaction: 20,
-	RecipientsPerConnection: 50, TransactionsPerConnection: 10, RefusalsPerConnection: 10, RefusalsPerHour: 50}
+var testLimits = engine.Limits{Connections: 5, ConnectionsPerMinute: 20, RecipientsPerMinute: 100,
+	RecipientsPerTransaction: 20,
+	RecipientsPerConnection:  50, TransactionsPerConnection: 10, RefusalsPerConnection: 10, RefusalsPerHour: 50}
 
-// TestBudgetIsNeverExceeded drives a budget with any schedule of recipients, replies and crashes and counts as a receiver would.
+// TestBudgetIsNeverExceeded drives a budget with any schedule of recipients, replies and crashes and counts as a
+// receiver would.
 func TestBudgetIsNeverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1_700_000_000, 0)
@@ -180,7 +182,8 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 					}
 				}
 				l := testLimits
-				if c.Sent > l.RecipientsPerConnection || c.refused > l.RefusalsPerConnection || c.Transactions > l.TransactionsPerConnection || n > l.RecipientsPerTransaction {
+				if c.Sent > l.RecipientsPerConnection || c.refused > l.RefusalsPerConnection ||
+					c.Transactions > l.TransactionsPerConnection || n > l.RecipientsPerTransaction {
 					t.Fatalf("connection over its limits: %+v", *c)
 				}
 			}
@@ -193,7 +196,8 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 			seen  []time.Time
 			span  time.Duration
 			limit int
-		}{{"connections", conns, time.Minute, 20}, {"recipients", rcpts, time.Minute, 100}, {"refusals", refusals, time.Hour, 50}} {
+		}{{"connections", conns, time.Minute, 20}, {"recipients", rcpts, time.Minute, 100},
+			{"refusals", refusals, time.Hour, 50}} {
 			if got := mostInSpan(c.seen, c.span); got > c.limit {
 				t.Fatalf("%s: %d, limit %d", c.what, got, c.limit)
 			}
@@ -203,7 +207,8 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 
 func TestJobsLeaveAFifthToSingles(t *testing.T) {
 	now := time.Unix(0, 0)
-	p := New(engine.Limits{Connections: 5, RefusalsPerHour: 20, RefusalsPerConnection: 50, TransactionsPerConnection: 5}, nil, now)
+	p := New(engine.Limits{Connections: 5, RefusalsPerHour: 20, RefusalsPerConnection: 50,
+		TransactionsPerConnection: 5}, nil, now)
 	for range 4 {
 		require.False(t, p.ReserveConnect(LongJob, now).Denied)
 	}
@@ -244,8 +249,8 @@ func FuzzReadBudget(f *testing.F) {
 	})
 }
 
-// TestReservationsAreNoLongWait: a budget that only reservations use up may have room as soon as they are settled, and not only when the
-// events before them are an hour old.
+// TestReservationsAreNoLongWait: a budget that only reservations use up may have room as soon as they are settled, and
+// not only when the events before them are an hour old.
 func TestReservationsAreNoLongWait(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	w := newWindow(time.Hour, now)

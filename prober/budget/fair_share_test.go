@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFairShareHolds lets short and long jobs come and go, with transactions of any size. While both want turns, each gets its
-// share, to within one transaction.
+// TestFairShareHolds lets short and long jobs come and go, with transactions of any size. While both want turns, each
+// gets its share, to within one transaction.
 func TestFairShareHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s FairShare

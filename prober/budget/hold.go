@@ -2,8 +2,8 @@ package budget
 
 import "time"
 
-// Hold is until when nothing may be sent, or no connection opened, for other reasons than a limit: a receiver asked for a pause, or
-// connections failed.
+// Hold is until when nothing may be sent, or no connection opened, for other reasons than a limit: a receiver asked for
+// a pause, or connections failed.
 type Hold struct {
 	SendAt    time.Time // nothing is sent before: a pause, or the minute after a restart
 	ConnectAt time.Time // no connection is opened before: back-off; see ConnectAllowedAt

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHold: a pause is never shortened; a back-off doubles until a recipient was answered; no connection is opened while nothing may be sent.
+// TestHold: a pause is never shortened; a back-off doubles until a recipient was answered; no connection is opened
+// while nothing may be sent.
 func TestHold(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	var h Hold

@@ -2,12 +2,13 @@ package budget
 
 import "time"
 
-// Pacing spreads a long backlog's use of an hourly budget over the hour, so that a short job finds room in each minute instead
-// of waiting for the next hour. The backlog takes no longer for it. The zero value does nothing. It limits long jobs only, in
-// addition to the window. The budget of a shared address is paced while one of its queues has a long backlog.
+// Pacing spreads a long backlog's use of an hourly budget over the hour, so that a short job finds room in each minute
+// instead of waiting for the next hour. The backlog takes no longer for it. The zero value does nothing. It limits long
+// jobs only, in addition to the window. The budget of a shared address is paced while one of its queues has a long
+// backlog.
 //
-// It is a virtual schedule, as in ATM's generic cell rate algorithm (GCRA): each refusal costs the time in which the budget
-// earns it, and earnedAt is when all that was used is earned again.
+// It is a virtual schedule, as in ATM's generic cell rate algorithm (GCRA): each refusal costs the time in which the
+// budget earns it, and earnedAt is when all that was used is earned again.
 type Pacing struct {
 	until      time.Time // the backlog counts as long until then, unless a batch says so again
 	earnedAt   time.Time
@@ -20,7 +21,8 @@ type Pacing struct {
 
 const (
 	longBacklogLife = time.Hour // how long a coordinator's report of a long backlog holds
-	portionsPerHour = 8         // an hourly budget is given out in so many portions of at least one refusal; one may be saved for the next
+	// an hourly budget is given out in so many portions of at least one refusal; one may be saved for the next
+	portionsPerHour = 8
 	shortJobLife    = 10 * time.Second
 	reservedWait    = 2 * time.Second // reservations are settled soon
 )
@@ -46,13 +48,14 @@ func (p *Pacing) RecordShortJob(now time.Time) {
 	p.shortUntil, p.lastShort = now.Add(shortJobLife), now
 }
 
-// shortJobSeen reports a short job in the last hour while the backlog is long. Its rows are returned if there is no room;
-// until they come again, the backlog would take all room that the hour frees.
+// shortJobSeen reports a short job in the last hour while the backlog is long. Its rows are returned if there is no
+// room; until they come again, the backlog would take all room that the hour frees.
 func (p *Pacing) shortJobSeen(now time.Time) bool {
 	return p.active(now) && now.Sub(p.lastShort) < time.Hour
 }
 
-// refusalCost is the cost of a refusal. While a short job wants the budget too, long jobs get only their share: see FairShare.
+// refusalCost is the cost of a refusal. While a short job wants the budget too, long jobs get only their share: see
+// FairShare.
 func (p *Pacing) refusalCost(limit int, now time.Time) time.Duration {
 	cost := time.Hour / time.Duration(max(1, limit))
 	if now.Before(p.shortUntil) {
@@ -84,8 +87,9 @@ func (p *Pacing) room(limit int, now time.Time) (int, Denial) {
 	return 0, Denial{Denied: true, Until: opens}
 }
 
-// settle ends n reservations, of which `refused` count. They cost no more than when they were reserved: a short job that came
-// since, or a budget that others have used, could otherwise make them expensive enough to stop long jobs for hours.
+// settle ends n reservations, of which `refused` count. They cost no more than when they were reserved: a short job
+// that came since, or a budget that others have used, could otherwise make them expensive enough to stop long jobs for
+// hours.
 func (p *Pacing) settle(n, refused, limit int, now time.Time) {
 	p.reserved = max(0, p.reserved-n)
 	if !p.active(now) {

@@ -15,8 +15,8 @@ type noSingleCalls struct{}
 
 func (noSingleCalls) Expected(time.Time) bool { return false }
 
-// TestPacingUsesTheHour lets a long backlog ask whatever it may, with any replies: it uses what the budget allows, in any part of
-// an hour at most two portions more than that part, and the window's limit holds.
+// TestPacingUsesTheHour lets a long backlog ask whatever it may, with any replies: it uses what the budget allows, in
+// any part of an hour at most two portions more than that part, and the window's limit holds.
 func TestPacingUsesTheHour(t *testing.T) {
 	const hours = 10
 	rapid.Check(t, func(t *rapid.T) {
@@ -55,8 +55,8 @@ func TestPacingUsesTheHour(t *testing.T) {
 	})
 }
 
-// TestPacingLeavesShortJobsTheirShare lets a long backlog and a short job want all of one budget: the short job gets three of four
-// refusals, the long one does not starve, and the limit holds.
+// TestPacingLeavesShortJobsTheirShare lets a long backlog and a short job want all of one budget: the short job gets
+// three of four refusals, the long one does not starve, and the limit holds.
 func TestPacingLeavesShortJobsTheirShare(t *testing.T) {
 	for _, limit := range []int{4, 20, 200} {
 		now := time.Unix(1_700_000_000, 0)
@@ -85,16 +85,20 @@ func TestPacingLeavesShortJobsTheirShare(t *testing.T) {
 			}
 		}
 		require.LessOrEqual(t, mostInSpan(seen, time.Hour), limit)
-		require.InDelta(t, 1.0/(1+shortWeight), float64(had[LongJob])/float64(had[LongJob]+had[ShortJob]), 0.1, "%d: %v", limit, had)
+		require.InDelta(t, 1.0/(1+shortWeight), float64(had[LongJob])/float64(had[LongJob]+had[ShortJob]), 0.1,
+			"%d: %v", limit, had)
 	}
 }
 
-// TestPacingChargesTheQuotedCost: a long backlog has all it may ask in flight when a short job comes, or the report that others
-// have used the hour: it pays for two portions, and goes on when one of them is earned again.
+// TestPacingChargesTheQuotedCost: a long backlog has all it may ask in flight when a short job comes, or the report
+// that others have used the hour: it pays for two portions, and goes on when one of them is earned again.
 func TestPacingChargesTheQuotedCost(t *testing.T) {
 	for name, change := range map[string]func(p *Budget, now time.Time){
-		"a short job comes":    func(p *Budget, now time.Time) { p.Pacing.shortUntil = now.Add(shortJobLife) },
-		"others used the hour": func(p *Budget, now time.Time) { p.UsedByOthers = OthersUsage{200, now.Add(shortJobLife)} },
+		"a short job comes": func(p *Budget, now time.Time) { p.Pacing.shortUntil = now.Add(shortJobLife) },
+		"others used the hour": func(p *Budget, now time.Time) {
+			p.UsedByOthers = OthersUsage{200,
+				now.Add(shortJobLife)}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Unix(1_700_000_000, 0)

@@ -17,8 +17,8 @@ type Persisted struct {
 	requested bool
 }
 
-// NewPersisted makes a budget that is stored under a name. The owner's lock guards it: all methods but Load need it, and the budget log
-// takes it. onLease is called without it after a lease was granted.
+// NewPersisted makes a budget that is stored under a name. The owner's lock guards it: all methods but Load need it,
+// and the budget log takes it. onLease is called without it after a lease was granted.
 func NewPersisted(name string, b Budget, owner sync.Locker, onLease func(now time.Time)) Persisted {
 	return Persisted{Budget: b, name: name, owner: owner, onLease: onLease}
 }
@@ -70,7 +70,8 @@ func (l *Log) RequestLease(a *Persisted) {
 // Requested has a value when a budget was queued.
 func (l *Log) Requested() <-chan struct{} { return l.wakeup }
 
-// GrantLeases writes the requested leases and grants them. If the write fails, nothing is granted and the requests stay queued.
+// GrantLeases writes the requested leases and grants them. If the write fails, nothing is granted and the requests stay
+// queued.
 func (l *Log) GrantLeases(now time.Time) error {
 	l.mu.Lock()
 	asked := l.queue

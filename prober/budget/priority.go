@@ -1,6 +1,7 @@
 package budget
 
-// Priority is how a probe ranks among others. Single calls may use what jobs must leave; short jobs get the larger share of the rest.
+// Priority is how a probe ranks among others. Single calls may use what jobs must leave; short jobs get the larger
+// share of the rest.
 type Priority uint8
 
 // The priorities, in the order of their rights.
@@ -18,7 +19,8 @@ func (p Priority) IsJob() bool { return p != Single }
 // requires room for 100.
 const MaxTransaction = 100
 
-// reservedForSingles is the part of a budget that jobs leave to single calls while they are expected: 20 %, rounded down.
+// reservedForSingles is the part of a budget that jobs leave to single calls while they are expected: 20 %, rounded
+// down.
 func reservedForSingles(limit int) int { return limit / 5 }
 
 // reservedForFirst is what jobs leave of a rate to the first single call while none is expected.

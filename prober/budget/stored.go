@@ -14,15 +14,16 @@ type lease struct {
 }
 
 const (
-	leaseLife  = 2 * time.Minute
-	leaseParts = 20              // a lease is a twentieth of the hourly budget, at least 4: a crash costs what is leased and in flight
+	leaseLife = 2 * time.Minute
+	// a lease is a twentieth of the hourly budget, at least 4: a crash costs what is leased and in flight
+	leaseParts = 20
 	leaseTail  = 5 * time.Minute // reservations under a lease are settled at most this long after its end
 )
 
 const budgetVersion = 1
 
-// append encodes what a restart needs: the quarantine, the hour's refusals, and what a fresh lease of `leased` and the open
-// reservations may still use. The budgets per minute are not stored: a restart waits a minute instead.
+// append encodes what a restart needs: the quarantine, the hour's refusals, and what a fresh lease of `leased` and the
+// open reservations may still use. The budgets per minute are not stored: a restart waits a minute instead.
 func (b *Budget) append(dst []byte, leased int, now time.Time) []byte {
 	dst = binary.BigEndian.AppendUint64(append(dst, budgetVersion), uint64(now.UnixMilli()))
 	dst = binary.BigEndian.AppendUint64(dst, uint64(max(0, b.QuarantinedUntil.UnixMilli())))
@@ -30,9 +31,11 @@ func (b *Budget) append(dst []byte, leased int, now time.Time) []byte {
 	return b.refusalWindow.append(dst, now)
 }
 
-// snapshot encodes the state for the disk and ends the current lease; lease.grant begins the next one once the state is written.
+// snapshot encodes the state for the disk and ends the current lease; lease.grant begins the next one once the state is
+// written.
 func (b *Budget) snapshot(dst []byte, now time.Time) (state []byte, leased int) {
-	leased = min(max(4, b.Limits.RefusalsPerHour/leaseParts), max(0, b.Limits.RefusalsPerHour-b.refusalWindow.used-b.refusalWindow.reserved))
+	leased = min(max(4, b.Limits.RefusalsPerHour/leaseParts),
+		max(0, b.Limits.RefusalsPerHour-b.refusalWindow.used-b.refusalWindow.reserved))
 	b.lease.left = 0
 	return b.append(dst, leased, now), leased
 }
@@ -65,7 +68,8 @@ func (b *Budget) read(src []byte, now time.Time) bool {
 	b.refusalWindow = w
 	if rest > 0 {
 		left := time.UnixMilli(rest)
-		b.QuarantinedUntil = now.Add(min(left.Sub(now), left.Sub(written))) // not longer than it was to last, even if the clock was set back
+		// not longer than it was to last, even if the clock was set back
+		b.QuarantinedUntil = now.Add(min(left.Sub(now), left.Sub(written)))
 	}
 	return true
 }

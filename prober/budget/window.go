@@ -10,11 +10,12 @@ import (
 // 60/61 of the budget can be used.
 const windowSlots = 60
 
-// window counts events in a sliding span of time. An event is reserved before it happens and settled after it has: in between
-// it counts without ageing. So the invariant holds by the receiver's clock too, which sees the event at some instant from its
-// reservation to its settlement.
+// window counts events in a sliding span of time. An event is reserved before it happens and settled after it has: in
+// between it counts without ageing. So the invariant holds by the receiver's clock too, which sees the event at some
+// instant from its reservation to its settlement.
 //
-// Invariant: if reserve is never called for more than room, no span of the window's length holds more than limit events.
+// Invariant: if reserve is never called for more than room, no span of the window's length holds more than limit
+// events.
 type window struct {
 	slot     time.Duration
 	epoch    time.Time // slot 0 begins here; its monotonic reading keeps clock steps out
@@ -86,7 +87,8 @@ func (w *window) count(slot int64, n int) {
 	w.used += n
 }
 
-// nextRoom is when limit may allow one more event. Reservations are settled soon, most of them as events that did not happen.
+// nextRoom is when limit may allow one more event. Reservations are settled soon, most of them as events that did not
+// happen.
 func (w *window) nextRoom(limit int, now time.Time) time.Time {
 	w.advance(now)
 	if w.used+w.reserved < limit {

@@ -30,8 +30,8 @@ type Opener struct {
 	tickets tickets
 }
 
-// Addresses returns the addresses of a host that this node may and can connect to for a source, in DNS order: at most maxAddresses, of
-// both families if there are both. The event is engine.EventReply, or says why there are none.
+// Addresses returns the addresses of a host that this node may and can connect to for a source, in DNS order: at most
+// maxAddresses, of both families if there are both. The event is engine.EventReply, or says why there are none.
 func (o *Opener) Addresses(ctx context.Context, host string, src *source.Source) ([]netip.Addr, engine.Event) {
 	addrs, fact := o.Resolver.Addrs(ctx, host, o.IPv6 != nil)
 	switch fact {
@@ -75,7 +75,8 @@ func firstAddresses(all []netip.Addr) []netip.Addr {
 	return first
 }
 
-// SourceFor is the source that can connect to an address: src, or the one that reaches IPv6 hosts. It is nil if there is none.
+// SourceFor is the source that can connect to an address: src, or the one that reaches IPv6 hosts. It is nil if there
+// is none.
 func (o *Opener) SourceFor(a netip.Addr, src *source.Source) *source.Source {
 	if a.Is4() != src.ReachesIPv6() {
 		return src
@@ -109,13 +110,14 @@ type Host struct {
 	Patience func() bool // see smtp.Config
 }
 
-// settle is how long a command to a host that was out of step waits for a reply that answers none: a second reply that is sent within that
-// time of the first is seen.
+// settle is how long a command to a host that was out of step waits for a reply that answers none: a second reply that
+// is sent within that time of the first is seen.
 const settle = 300 * time.Millisecond
 
 // Greet begins an SMTP session on a connection: the banner, EHLO and TLS. A connection that fails is closed.
 func (o *Opener) Greet(ctx context.Context, conn net.Conn, src *source.Source, host Host) (*smtp.Session, smtp.Fault) {
-	c := smtp.Config{EHLO: src.EHLO, MailFrom: o.MailFrom, TLS: host.Provider.TLS, Timeouts: o.Timeouts, MaxBytes: maxReplyBytes, TLSConfig: clientTLS,
+	c := smtp.Config{EHLO: src.EHLO, MailFrom: o.MailFrom, TLS: host.Provider.TLS, Timeouts: o.Timeouts,
+		MaxBytes: maxReplyBytes, TLSConfig: clientTLS,
 		Patience: host.Patience}
 	if c.EHLO == "" {
 		c.EHLO = "[127.0.0.1]" // only private hosts are probed without a name
@@ -136,8 +138,9 @@ func (o *Opener) Greet(ctx context.Context, conn net.Conn, src *source.Source, h
 // maxReplyBytes bounds what a server may send in one session: 1,600 bytes for each of 5,000 replies.
 const maxReplyBytes = 8 << 20
 
-// clientTLS is the TLS configuration of all sessions. The host's certificate is not verified: no mail passes, and most MX hosts
-// have no name that could be verified (RFC 7672 section 1.3). For the same reason no post-quantum key is exchanged: it slows
-// the handshake, and some servers fail on a ClientHello of two packets. X25519 is not offered either: P-256 is faster
-// (BenchmarkHandshake), and every server must support it (RFC 8446 section 9.1).
-var clientTLS = &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, CurvePreferences: []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}}
+// clientTLS is the TLS configuration of all sessions. The host's certificate is not verified: no mail passes, and most
+// MX hosts have no name that could be verified (RFC 7672 section 1.3). For the same reason no post-quantum key is
+// exchanged: it slows the handshake, and some servers fail on a ClientHello of two packets. X25519 is not offered
+// either: P-256 is faster (BenchmarkHandshake), and every server must support it (RFC 8446 section 9.1).
+var clientTLS = &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10,
+	CurvePreferences: []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}}

@@ -49,16 +49,18 @@ func TestPublicServersNeedASenderIdentity(t *testing.T) {
 	require.True(t, (&Opener{}).LacksIdentity(named, public))
 }
 
-// TestDialEndsInTime: at ConnectTimeout, with the source's address; and private addresses are not dialled unless allowed.
+// TestDialEndsInTime: at ConnectTimeout, with the source's address; and private addresses are not dialled unless
+// allowed.
 func TestDialEndsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := newSource(t, source.Identity{Local: netip.MustParseAddr("192.0.2.1"), EHLO: "mail.us.example"})
 		var dialled []string
-		o := &Opener{Port: 25, ConnectTimeout: 15 * time.Second, DialFunc: func(ctx context.Context, local netip.Addr, _, address string) (net.Conn, error) {
-			dialled = append(dialled, local.String()+" "+address)
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}}
+		o := &Opener{Port: 25, ConnectTimeout: 15 * time.Second,
+			DialFunc: func(ctx context.Context, local netip.Addr, _, address string) (net.Conn, error) {
+				dialled = append(dialled, local.String()+" "+address)
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}}
 		began := time.Now()
 		_, f := o.Dial(t.Context(), src, netip.MustParseAddr("9.9.9.9"))
 		require.Equal(t, engine.EventTimeout, f.Event)
@@ -85,7 +87,8 @@ func TestTLSIsLeftOutAfterItFailed(t *testing.T) {
 			heard := make(chan []string, 1)
 			go func() { heard <- offerTLS(theirs) }()
 			tt.host.Name = "mx.a.example"
-			session, f := (&Opener{MailFrom: "probe@us.example"}).Greet(t.Context(), ours, newSource(t, source.Identity{}), tt.host)
+			session, f := (&Opener{MailFrom: "probe@us.example"}).Greet(t.Context(), ours,
+				newSource(t, source.Identity{}), tt.host)
 			require.Equal(t, f.None(), session != nil)
 			if session != nil {
 				session.Quit(t.Context())
@@ -136,7 +139,8 @@ func TestFewAddressesOfBothFamilies(t *testing.T) {
 	}
 	two := addrs("10.0.0.1", "2001:db8::1")
 	require.Equal(t, two, firstAddresses(two))
-	require.Equal(t, addrs("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"), firstAddresses(addrs("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5")))
+	require.Equal(t, addrs("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"),
+		firstAddresses(addrs("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5")))
 	require.Equal(t, addrs("10.0.0.1", "10.0.0.2", "10.0.0.3", "2001:db8::1"),
 		firstAddresses(addrs("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5", "2001:db8::1", "2001:db8::2")))
 	mixed := addrs("10.0.0.1", "2001:db8::1", "10.0.0.3", "10.0.0.4", "2001:db8::2")

@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// tickets keeps the last TLS session of each known provider, which the next connection resumes instead of a full handshake. A
-// provider's hosts share their tickets; a client may use one if its certificate names the host that it connects to (RFC 8446
-// section 4.6.1). A host that does not know the ticket makes a full handshake, at no cost but the ticket's bytes. There is at
-// most one for each entry of the provider table. BenchmarkHandshake has the gain.
+// tickets keeps the last TLS session of each known provider, which the next connection resumes instead of a full
+// handshake. A provider's hosts share their tickets; a client may use one if its certificate names the host that it
+// connects to (RFC 8446 section 4.6.1). A host that does not know the ticket makes a full handshake, at no cost but the
+// ticket's bytes. There is at most one for each entry of the provider table. BenchmarkHandshake has the gain.
 type tickets struct{ byProvider sync.Map } // of ticket
 
 type ticket struct {

@@ -19,13 +19,15 @@ import (
 func tlsServer(t testing.TB, names ...string) *tls.Config {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	cert := x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: names, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	cert := x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: names, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, &cert, &cert, &key.PublicKey, key)
 	require.NoError(t, err)
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 }
 
-// handshake shakes hands and reads a byte, behind which TLS 1.3 has sent its tickets. It tells whether an old session went on.
+// handshake shakes hands and reads a byte, behind which TLS 1.3 has sent its tickets. It tells whether an old session
+// went on.
 func handshake(t testing.TB, server, client *tls.Config, host string) (resumed bool) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -72,13 +74,15 @@ func TestTLSResumesOnlyForTheCertifiedHost(t *testing.T) {
 				{"receiver", "two.mail.receiver.test", otherServer, false}, // does not know the ticket: in full
 				{"receiver", "one.mail.receiver.test", otherServer, true},
 			} {
-				require.Equal(t, step.resumes, handshake(t, step.server, kept.resume(base, step.provider, step.host), step.host), "%s %s", step.provider, step.host)
+				require.Equal(t, step.resumes, handshake(t, step.server, kept.resume(base, step.provider, step.host),
+					step.host), "%s %s", step.provider, step.host)
 			}
 		})
 	}
 }
 
-// BenchmarkHandshake is a connection with its handshake, both sides of it: as it was with X25519, in full, and going on.
+// BenchmarkHandshake is a connection with its handshake, both sides of it: as it was with X25519, in full, and going
+// on.
 func BenchmarkHandshake(b *testing.B) {
 	server := tlsServer(b, "*.mail.receiver.test")
 	const host = "one.mail.receiver.test"

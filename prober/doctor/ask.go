@@ -135,7 +135,8 @@ func (q *questions) send(ctx context.Context, network string, server netip.AddrP
 		return nil, context.Cause(ctx)
 	case err != nil:
 		return nil, err
-	case len(reply.Question) != 1 || !strings.EqualFold(reply.Question[0].Name, m.Question[0].Name) || reply.Question[0].Qtype != m.Question[0].Qtype:
+	case len(reply.Question) != 1 || !strings.EqualFold(reply.Question[0].Name, m.Question[0].Name) ||
+		reply.Question[0].Qtype != m.Question[0].Qtype:
 		return nil, errors.New("an answer to another question")
 	}
 	return reply, nil

@@ -20,8 +20,10 @@ var (
 )
 
 // publicResolvers are servers that many lists refuse to answer.
-var publicResolvers = [...]string{"8.8.8.8", "8.8.4.4", "1.1.1.1", "1.0.0.1", "9.9.9.9", "149.112.112.112", "208.67.222.222", "208.67.220.220",
-	"4.2.2.1", "4.2.2.2", "64.6.64.6", "94.140.14.14", "2001:4860:4860::8888", "2001:4860:4860::8844", "2606:4700:4700::1111", "2620:fe::fe"}
+var publicResolvers = [...]string{"8.8.8.8", "8.8.4.4", "1.1.1.1", "1.0.0.1", "9.9.9.9", "149.112.112.112",
+	"208.67.222.222", "208.67.220.220",
+	"4.2.2.1", "4.2.2.2", "64.6.64.6", "94.140.14.14", "2001:4860:4860::8888", "2001:4860:4860::8844",
+	"2606:4700:4700::1111", "2620:fe::fe"}
 
 const ownResolver = "ask through a resolver of your own (--dns), or register with the list"
 
@@ -44,9 +46,11 @@ func (b blocklist) check(ctx context.Context, id Identity) []Finding {
 	case got.outcome == failed:
 		return []Finding{s.unknown(ownResolver, "not checkable: %s%s", got.describe(), b.publicResolverNote())}
 	case anyInPrefix(codes, refusal):
-		return []Finding{s.unknown(ownResolver, "not checkable: the list refuses this resolver (%s)%s", joinFirst(codes), b.publicResolverNote())}
+		return []Finding{s.unknown(ownResolver, "not checkable: the list refuses this resolver (%s)%s",
+			joinFirst(codes), b.publicResolverNote())}
 	case len(codes) > 0 && !anyInPrefix(codes, loopback):
-		return []Finding{s.unknown("remove the list, or look for what rewrites DNS answers", "not checkable: it answers %s, which is no listing", joinFirst(codes))}
+		return []Finding{s.unknown("remove the list, or look for what rewrites DNS answers",
+			"not checkable: it answers %s, which is no listing", joinFirst(codes))}
 	}
 	if bad, ok := b.answersUs(ctx, s); !ok {
 		return []Finding{bad}
@@ -54,21 +58,26 @@ func (b blocklist) check(ctx context.Context, id Identity) []Finding {
 	if len(codes) == 0 {
 		return []Finding{s.ok("not listed")}
 	}
-	return []Finding{s.fail("find and end the cause, then ask "+b.zone+" to remove the address; do not probe from it until then", "listed (%s)%s", joinFirst(codes), b.listReason(ctx, public))}
+	return []Finding{s.fail("find and end the cause, then ask "+b.zone+
+		" to remove the address; do not probe from it until then", "listed (%s)%s", joinFirst(codes),
+		b.listReason(ctx, public))}
 }
 
 // answersUs checks that the list answers us at all: that its test entry is seen, and that it does not list everything.
 func (b blocklist) answersUs(ctx context.Context, s subject) (Finding, bool) {
 	if got := b.ask(ctx, listName(cleanTest, b.zone), dns.TypeA); got.outcome == found {
-		return s.unknown("remove the list: it has shut down, or something rewrites DNS answers", "not checkable: it lists every address"), false
+		return s.unknown("remove the list: it has shut down, or something rewrites DNS answers",
+			"not checkable: it lists every address"), false
 	}
 	got := b.ask(ctx, listName(listedTest, b.zone), dns.TypeA)
 	codes := addrsOf(got.records)
 	if anyInPrefix(codes, refusal) {
-		return s.unknown(ownResolver, "not checkable: the list refuses this resolver (%s)%s", joinFirst(codes), b.publicResolverNote()), false
+		return s.unknown(ownResolver, "not checkable: the list refuses this resolver (%s)%s", joinFirst(codes),
+			b.publicResolverNote()), false
 	}
 	if !anyInPrefix(codes, loopback) {
-		return s.unknown(ownResolver+"; remove the list if it is gone", "not checkable: its test entry is not seen (%s)%s", got.describe(), b.publicResolverNote()), false
+		return s.unknown(ownResolver+"; remove the list if it is gone",
+			"not checkable: its test entry is not seen (%s)%s", got.describe(), b.publicResolverNote()), false
 	}
 	return Finding{}, true
 }

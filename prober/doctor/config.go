@@ -97,8 +97,8 @@ const (
 	maxAtOnce     = 8
 )
 
-// DefaultDNSBLs are blocklists that many receivers use. All of them limit what may be asked without registration, and some
-// refuse public resolvers: an hourly audit of few addresses through a resolver of one's own is within their terms.
+// DefaultDNSBLs are blocklists that many receivers use. All of them limit what may be asked without registration, and
+// some refuse public resolvers: an hourly audit of few addresses through a resolver of one's own is within their terms.
 func DefaultDNSBLs() []string {
 	return []string{"zen.spamhaus.org", "b.barracudacentral.org", "bl.spamcop.net", "psbl.surriel.com"}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestReferenceExamplesAreValid holds that every example of the provider table's documentation is a good file without warnings.
+// TestReferenceExamplesAreValid holds that every example of the provider table's documentation is a good file without
+// warnings.
 func TestReferenceExamplesAreValid(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "providers.md"))
 	require.NoError(t, err)

@@ -55,8 +55,8 @@ func (d *Doctor) Run(ctx context.Context) error {
 	}
 }
 
-// logChanges logs the checks whose severity has changed since the last audit. The text of a finding may quote addresses, so it
-// is for debug level.
+// logChanges logs the checks whose severity has changed since the last audit. The text of a finding may quote
+// addresses, so it is for debug level.
 func (d *Doctor) logChanges(ctx context.Context, before, now *Report) {
 	was := map[[2]string]Severity{}
 	if before != nil {
@@ -73,7 +73,8 @@ func (d *Doctor) logChanges(ctx context.Context, before, now *Report) {
 			d.cfg.Log.InfoContext(ctx, "self-audit: passes again", "check", f.Check, "subject", f.logSubject())
 			continue
 		}
-		d.cfg.Log.WarnContext(ctx, "self-audit: see probity doctor", "check", f.Check, "subject", f.logSubject(), "level", f.Severity.String(), "do", f.Advice)
+		d.cfg.Log.WarnContext(ctx, "self-audit: see probity doctor", "check", f.Check, "subject", f.logSubject(),
+			"level", f.Severity.String(), "do", f.Advice)
 		d.cfg.Log.DebugContext(ctx, "self-audit", "check", f.Check, "subject", f.Subject, "what", f.Message)
 	}
 }
@@ -112,7 +113,10 @@ func (a *audit) runChecks(ctx context.Context, d *Doctor) []Finding {
 	for _, id := range a.Identities {
 		parts = append(parts, func(ctx context.Context) []Finding { return a.checkIdentity(ctx, id) })
 		for _, zone := range a.DNSBLs {
-			parts = append(parts, func(ctx context.Context) []Finding { return blocklist{a.questions, zone}.check(ctx, id) })
+			parts = append(parts, func(ctx context.Context) []Finding {
+				return blocklist{a.questions, zone}.check(ctx,
+					id)
+			})
 		}
 	}
 	return sortByCheck(runParts(ctx, parts))
@@ -149,7 +153,8 @@ func sortByCheck(results [][]Finding) []Finding {
 	return out
 }
 
-// hostName reports letters, digits, hyphens and underscores in labels of 1 to 63 bytes, at least two labels (RFC 1123 section 2.1).
+// hostName reports letters, digits, hyphens and underscores in labels of 1 to 63 bytes, at least two labels (RFC 1123
+// section 2.1).
 func hostName(s string) bool {
 	s = strings.TrimSuffix(s, ".")
 	labels := strings.Split(s, ".")
@@ -157,7 +162,8 @@ func hostName(s string) bool {
 		return false
 	}
 	for _, l := range labels {
-		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || strings.Trim(strings.ToLower(l), "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' ||
+			strings.Trim(strings.ToLower(l), "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
 			return false
 		}
 	}

@@ -43,21 +43,33 @@ var misconfigurations = []struct {
 	what         string
 	advice       string
 }{
-	{"no identity", func(w *fakeInternet) { w.cfg.Identities = nil }, "identity", Fail, "no egress identity", "--egress"},
-	{"public address not known", func(w *fakeInternet) { w.cfg.Identities[0].Local = netip.Addr{} }, "identity", Unknown, "not known", "--egress LOCAL/PUBLIC="},
-	{"private address", func(w *fakeInternet) { w.cfg.Identities[0].Local = netip.MustParseAddr("10.0.0.1") }, "identity", Fail, "not a public address", "LOCAL/PUBLIC"},
-	{"EHLO is no FQDN", func(w *fakeInternet) { w.cfg.Identities[0].EHLO = "probe" }, "ehlo", Fail, "not a fully qualified", "host name of your own"},
-	{"EHLO is a local name", func(w *fakeInternet) { w.cfg.Identities[0].EHLO = "probe.local" }, "ehlo", Fail, "local network", "host name of your own"},
-	{"EHLO is an address literal", func(w *fakeInternet) { w.cfg.Identities[0].EHLO = "[25.0.0.1]" }, "ehlo", Warn, "address literal", "host name of your own"},
-	{"EHLO does not resolve", func(w *fakeInternet) { w.removeRecords("mx.sender.org.", dns.TypeA) }, "ehlo", Fail, "does not resolve", "publish an address record"},
-	{"EHLO resolves elsewhere", func(w *fakeInternet) { w.set("mx.sender.org. A 25.0.0.9") }, "ehlo", Fail, "resolves to 25.0.0.9, not to 25.0.0.1", "add 25.0.0.1"},
-	{"EHLO cannot be looked up", func(w *fakeInternet) { w.rcode["mx.sender.org."] = dns.RcodeServerFailure }, "ehlo", Unknown, "SERVFAIL", "name servers"},
-	{"no PTR", func(w *fakeInternet) { w.removeRecords("1.0.0.25.in-addr.arpa.", dns.TypePTR) }, "ptr", Fail, "no PTR record", "PTR record to mx.sender.org"},
-	{"PTR fails", func(w *fakeInternet) { w.rcode["1.0.0.25.in-addr.arpa."] = dns.RcodeServerFailure }, "ptr", Unknown, "SERVFAIL", "reverse zone"},
+	{"no identity", func(w *fakeInternet) { w.cfg.Identities = nil }, "identity", Fail, "no egress identity",
+		"--egress"},
+	{"public address not known", func(w *fakeInternet) { w.cfg.Identities[0].Local = netip.Addr{} }, "identity",
+		Unknown, "not known", "--egress LOCAL/PUBLIC="},
+	{"private address", func(w *fakeInternet) { w.cfg.Identities[0].Local = netip.MustParseAddr("10.0.0.1") },
+		"identity", Fail, "not a public address", "LOCAL/PUBLIC"},
+	{"EHLO is no FQDN", func(w *fakeInternet) { w.cfg.Identities[0].EHLO = "probe" }, "ehlo", Fail,
+		"not a fully qualified", "host name of your own"},
+	{"EHLO is a local name", func(w *fakeInternet) { w.cfg.Identities[0].EHLO = "probe.local" }, "ehlo", Fail,
+		"local network", "host name of your own"},
+	{"EHLO is an address literal", func(w *fakeInternet) { w.cfg.Identities[0].EHLO = "[25.0.0.1]" }, "ehlo", Warn,
+		"address literal", "host name of your own"},
+	{"EHLO does not resolve", func(w *fakeInternet) { w.removeRecords("mx.sender.org.", dns.TypeA) }, "ehlo", Fail,
+		"does not resolve", "publish an address record"},
+	{"EHLO resolves elsewhere", func(w *fakeInternet) { w.set("mx.sender.org. A 25.0.0.9") }, "ehlo", Fail,
+		"resolves to 25.0.0.9, not to 25.0.0.1", "add 25.0.0.1"},
+	{"EHLO cannot be looked up", func(w *fakeInternet) { w.rcode["mx.sender.org."] = dns.RcodeServerFailure }, "ehlo",
+		Unknown, "SERVFAIL", "name servers"},
+	{"no PTR", func(w *fakeInternet) { w.removeRecords("1.0.0.25.in-addr.arpa.", dns.TypePTR) }, "ptr", Fail,
+		"no PTR record", "PTR record to mx.sender.org"},
+	{"PTR fails", func(w *fakeInternet) { w.rcode["1.0.0.25.in-addr.arpa."] = dns.RcodeServerFailure }, "ptr", Unknown,
+		"SERVFAIL", "reverse zone"},
 	{"PTR without forward match", func(w *fakeInternet) {
 		w.set("1.0.0.25.in-addr.arpa. PTR other.sender.org.", "1.0.0.25.in-addr.arpa. PTR other.sender.org.")
 	}, "ptr", Fail, "does not lead back", "25.0.0.1"},
-	{"two PTR", func(w *fakeInternet) { w.add("1.0.0.25.in-addr.arpa. PTR other.sender.org.") }, "ptr", Warn, "2 PTR records", "keep one"},
+	{"two PTR", func(w *fakeInternet) { w.add("1.0.0.25.in-addr.arpa. PTR other.sender.org.") }, "ptr", Warn,
+		"2 PTR records", "keep one"},
 	{"PTR is another name", func(w *fakeInternet) {
 		w.set("1.0.0.25.in-addr.arpa. PTR host.sender.org.")
 		w.add("host.sender.org. A 25.0.0.1")
@@ -66,7 +78,8 @@ var misconfigurations = []struct {
 		w.set("1.0.0.25.in-addr.arpa. PTR 25-0-0-1.dyn.access.net.")
 		w.add("25-0-0-1.dyn.access.net. A 25.0.0.1")
 	}, "ptr", Warn, "dial-up", "PTR record to mx.sender.org"},
-	{"no SPF", func(w *fakeInternet) { w.removeRecords("sender.org.", dns.TypeTXT) }, "spf", Warn, "no SPF record", "v=spf1 ip4:25.0.0.1 -all"},
+	{"no SPF", func(w *fakeInternet) { w.removeRecords("sender.org.", dns.TypeTXT) }, "spf", Warn, "no SPF record",
+		"v=spf1 ip4:25.0.0.1 -all"},
 	{"SPF forbids", func(w *fakeInternet) { w.set(`sender.org. TXT "v=spf1 ip4:25.0.0.7 -all"`) }, "spf", Fail, "forbids", "add ip4:25.0.0.1"},
 	{"SPF disowns", func(w *fakeInternet) { w.set(`sender.org. TXT "v=spf1 ~all"`) }, "spf", Warn, "softfail", "add ip4:25.0.0.1"},
 	{"SPF permits the world", func(w *fakeInternet) { w.set(`sender.org. TXT "v=spf1 +all"`) }, "spf", Warn, "whole world", "-all"},
@@ -79,62 +92,103 @@ var misconfigurations = []struct {
 		w.add("1.0.0.25.list.test. A 127.0.0.2")
 		w.add("1.0.0.25.list.test. TXT \"see our \x07 page\"")
 	}, "dnsbl", Fail, "listed (127.0.0.2): see our", "ask list.test to remove"},
-	{"list refuses by code", func(w *fakeInternet) { w.add("1.0.0.25.list.test. A 127.255.255.254") }, "dnsbl", Unknown, "refuses this resolver", "resolver of your own"},
-	{"list refuses its test entry", func(w *fakeInternet) { w.set("2.0.0.127.list.test. A 127.255.255.254") }, "dnsbl", Unknown, "not checkable", "resolver of your own"},
+	{"list refuses by code", func(w *fakeInternet) { w.add("1.0.0.25.list.test. A 127.255.255.254") }, "dnsbl", Unknown,
+		"refuses this resolver", "resolver of your own"},
+	{"list refuses its test entry", func(w *fakeInternet) { w.set("2.0.0.127.list.test. A 127.255.255.254") }, "dnsbl",
+		Unknown, "not checkable", "resolver of your own"},
 	{"list blocks a public resolver", func(w *fakeInternet) {
 		w.cfg.Servers[0] = netip.MustParseAddrPort("8.8.8.8:53")
 		w.rcode["1.0.0.25.list.test."] = dns.RcodeRefused
 	}, "dnsbl", Unknown, "8.8.8.8 is a public resolver", "resolver of your own"},
-	{"list is dead", func(w *fakeInternet) { w.removeRecords("2.0.0.127.list.test.", dns.TypeA) }, "dnsbl", Unknown, "test entry is not seen", "remove the list"},
-	{"list lists the world", func(w *fakeInternet) { w.add("1.0.0.127.list.test. A 127.0.0.2") }, "dnsbl", Unknown, "lists every address", "remove the list"},
-	{"list answers nonsense", func(w *fakeInternet) { w.add("1.0.0.25.list.test. A 25.3.3.3") }, "dnsbl", Unknown, "no listing", "remove the list"},
+	{"list is dead", func(w *fakeInternet) { w.removeRecords("2.0.0.127.list.test.", dns.TypeA) }, "dnsbl", Unknown,
+		"test entry is not seen", "remove the list"},
+	{"list lists the world", func(w *fakeInternet) { w.add("1.0.0.127.list.test. A 127.0.0.2") }, "dnsbl", Unknown,
+		"lists every address", "remove the list"},
+	{"list answers nonsense", func(w *fakeInternet) { w.add("1.0.0.25.list.test. A 25.3.3.3") }, "dnsbl", Unknown,
+		"no listing", "remove the list"},
 	{"no MAIL FROM", func(w *fakeInternet) { w.cfg.MailFrom = "" }, "mail-from", Fail, "no MAIL FROM", "--mail-from"},
-	{"bad MAIL FROM", func(w *fakeInternet) { w.cfg.MailFrom = "probe at sender" }, "mail-from", Fail, "not an e-mail address", "--mail-from"},
-	{"no SOA", func(w *fakeInternet) { w.removeRecords("sender.org.", dns.TypeSOA) }, "soa", Fail, "no SOA", "SOA record"},
-	{"no domain", func(w *fakeInternet) { w.cfg.MailFrom = "a@nowhere-at-all.org" }, "soa", Fail, "no such domain", "register"},
+	{"bad MAIL FROM", func(w *fakeInternet) { w.cfg.MailFrom = "probe at sender" }, "mail-from", Fail,
+		"not an e-mail address", "--mail-from"},
+	{"no SOA", func(w *fakeInternet) { w.removeRecords("sender.org.", dns.TypeSOA) }, "soa", Fail, "no SOA",
+		"SOA record"},
+	{"no domain", func(w *fakeInternet) { w.cfg.MailFrom = "a@nowhere-at-all.org" }, "soa", Fail, "no such domain",
+		"register"},
 	{"null MX", func(w *fakeInternet) { w.set("sender.org. MX 0 .") }, "mx", Fail, "null MX", "publish an MX"},
-	{"no MX", func(w *fakeInternet) { w.removeRecords("sender.org.", dns.TypeMX) }, "mx", Fail, "no MX and no address", "publish an MX"},
+	{"no MX", func(w *fakeInternet) { w.removeRecords("sender.org.", dns.TypeMX) }, "mx", Fail, "no MX and no address",
+		"publish an MX"},
 	{"implicit MX", func(w *fakeInternet) {
 		w.removeRecords("sender.org.", dns.TypeMX)
 		w.add("sender.org. A 25.0.0.2")
 	}, "mx", Warn, "stands in", "publish an MX"},
-	{"MX without address", func(w *fakeInternet) { w.removeRecords("in.sender.org.", dns.TypeA) }, "mx", Fail, "has no address", "address record"},
-	{"MX is private", func(w *fakeInternet) { w.set("in.sender.org. A 192.168.0.2") }, "mx", Fail, "no public address", "public address"},
+	{"MX without address", func(w *fakeInternet) { w.removeRecords("in.sender.org.", dns.TypeA) }, "mx", Fail,
+		"has no address", "address record"},
+	{"MX is private", func(w *fakeInternet) { w.set("in.sender.org. A 192.168.0.2") }, "mx", Fail, "no public address",
+		"public address"},
 	{"MX is an alias", func(w *fakeInternet) {
 		w.set("sender.org. MX 10 alias.sender.org.")
 		w.add("alias.sender.org. CNAME in.sender.org.")
 	}, "mx", Warn, "alias", "address records of its own"},
-	{"port 25 refused", func(w *fakeInternet) { w.dialErr = syscall.ECONNREFUSED }, "port25", Fail, "refuses the connection", "firewall"},
-	{"port 25 closed", func(w *fakeInternet) { w.dialErr = context.DeadlineExceeded }, "port25", Fail, "outgoing port 25 seems closed", "hoster"},
-	{"source address is not ours", func(w *fakeInternet) { w.dialErr = syscall.EADDRNOTAVAIL }, "port25", Fail, "can leave from here", "--egress"},
-	{"our own MX blocks us", func(w *fakeInternet) { w.banner = "554 5.7.1 your address is on a blocklist" }, "port25", Warn, "refuses us at banner: 554", "dnsbl"},
-	{"mailbox unknown", func(w *fakeInternet) { w.rcptReply = "550 5.1.1 User unknown" }, "mailbox", Fail, "does not know it: 550", "create the mailbox"},
-	{"mailbox full", func(w *fakeInternet) { w.rcptReply = "552 5.2.2 Mailbox full" }, "mailbox", Fail, "full", "empty"},
-	{"mailbox deferred", func(w *fakeInternet) { w.rcptReply = "451 4.7.1 Greylisted, try again later" }, "mailbox", Unknown, "deferred", "again"},
-	{"relay denied", func(w *fakeInternet) { w.rcptReply = "554 5.7.1 Relay access denied" }, "mailbox", Fail, "does not serve the domain", "MX record"},
-	{"bounces refused", func(w *fakeInternet) { w.mailReply = "550 5.7.1 empty sender refused" }, "mailbox", Warn, "empty sender", "MAIL FROM:<>"},
+	{"port 25 refused", func(w *fakeInternet) { w.dialErr = syscall.ECONNREFUSED }, "port25", Fail,
+		"refuses the connection", "firewall"},
+	{"port 25 closed", func(w *fakeInternet) { w.dialErr = context.DeadlineExceeded }, "port25", Fail,
+		"outgoing port 25 seems closed", "hoster"},
+	{"source address is not ours", func(w *fakeInternet) { w.dialErr = syscall.EADDRNOTAVAIL }, "port25", Fail,
+		"can leave from here", "--egress"},
+	{"our own MX blocks us", func(w *fakeInternet) { w.banner = "554 5.7.1 your address is on a blocklist" }, "port25",
+		Warn, "refuses us at banner: 554", "dnsbl"},
+	{"mailbox unknown", func(w *fakeInternet) { w.rcptReply = "550 5.1.1 User unknown" }, "mailbox", Fail,
+		"does not know it: 550", "create the mailbox"},
+	{"mailbox full", func(w *fakeInternet) { w.rcptReply = "552 5.2.2 Mailbox full" }, "mailbox", Fail, "full",
+		"empty"},
+	{"mailbox deferred", func(w *fakeInternet) { w.rcptReply = "451 4.7.1 Greylisted, try again later" }, "mailbox",
+		Unknown, "deferred", "again"},
+	{"relay denied", func(w *fakeInternet) { w.rcptReply = "554 5.7.1 Relay access denied" }, "mailbox", Fail,
+		"does not serve the domain", "MX record"},
+	{"bounces refused", func(w *fakeInternet) { w.mailReply = "550 5.7.1 empty sender refused" }, "mailbox", Warn,
+		"empty sender", "MAIL FROM:<>"},
 	{"no resolver", func(w *fakeInternet) { w.cfg.Servers = nil }, "resolver", Fail, "no resolver", "--dns"},
-	{"one resolver, named twice", func(w *fakeInternet) { w.cfg.Servers[1] = w.cfg.Servers[0] }, "resolver", Warn, "only one", "second resolver"},
-	{"resolver rewrites NXDOMAIN", func(w *fakeInternet) { w.quirk(resolverB).rewrite = "25.9.9.9" }, "resolver", Fail, "rewrites NXDOMAIN", "turn its redirection"},
-	{"resolver without EDNS", func(w *fakeInternet) { w.quirk(resolverB).noEDNS = true }, "resolver", Warn, "EDNS", "update"},
-	{"resolver without TCP", func(w *fakeInternet) { w.quirk(resolverB).noTCP = true }, "resolver", Warn, "TCP", "TCP port 53"},
-	{"resolver refuses", func(w *fakeInternet) { w.quirk(resolverB).rcode = dns.RcodeRefused }, "resolver", Fail, "refuses to answer", "serve this node"},
-	{"resolver denies the root", func(w *fakeInternet) { w.quirk(resolverB).rcode = dns.RcodeNameError }, "resolver", Fail, "answers NXDOMAIN for the root itself", "way out"},
-	{"resolver is not recursive", func(w *fakeInternet) { w.quirk(resolverB).notRecursive = true }, "resolver", Fail, "not recursive", "recursive resolver"},
-	{"resolvers disagree", func(w *fakeInternet) { w.quirk(resolverB).hiddenName = "sender.org." }, "resolver", Warn, "disagree", "which one is right"},
-	{"nothing keeps the clock", func(w *fakeInternet) { w.cfg.Synced = func() (bool, bool) { return false, true } }, "clock", Warn, "nothing keeps it right", "time service"},
-	{"clock cannot be told", func(w *fakeInternet) { w.cfg.Synced = nil }, "clock", Unknown, "cannot tell", "time service"},
-	{"clock is before the program", func(w *fakeInternet) { w.cfg.NotBefore = time.Now().Add(time.Hour) }, "clock", Fail, "younger", "set the clock"},
-	{"few files", func(w *fakeInternet) { w.cfg.OpenFiles = func() (uint64, uint64, error) { return 1024, 4096, nil } }, "files", Warn, "1024 open files", "LimitNOFILE=2024"},
-	{"hardly any files", func(w *fakeInternet) { w.cfg.OpenFiles = func() (uint64, uint64, error) { return 256, 256, nil } }, "files", Fail, "256 open files", "ulimit -n"},
-	{"disk is full", func(w *fakeInternet) { w.cfg.FreeFloor = 200 << 30 }, "store", Fail, "below the floor", "free space"},
-	{"disk is nearly full", func(w *fakeInternet) { w.cfg.FreeFloor = 20 << 30 }, "store", Warn, "100.0 GiB free", "free space"},
+	{"one resolver, named twice", func(w *fakeInternet) { w.cfg.Servers[1] = w.cfg.Servers[0] }, "resolver", Warn,
+		"only one", "second resolver"},
+	{"resolver rewrites NXDOMAIN", func(w *fakeInternet) { w.quirk(resolverB).rewrite = "25.9.9.9" }, "resolver", Fail,
+		"rewrites NXDOMAIN", "turn its redirection"},
+	{"resolver without EDNS", func(w *fakeInternet) { w.quirk(resolverB).noEDNS = true }, "resolver", Warn, "EDNS",
+		"update"},
+	{"resolver without TCP", func(w *fakeInternet) { w.quirk(resolverB).noTCP = true }, "resolver", Warn, "TCP",
+		"TCP port 53"},
+	{"resolver refuses", func(w *fakeInternet) { w.quirk(resolverB).rcode = dns.RcodeRefused }, "resolver", Fail,
+		"refuses to answer", "serve this node"},
+	{"resolver denies the root", func(w *fakeInternet) { w.quirk(resolverB).rcode = dns.RcodeNameError }, "resolver",
+		Fail, "answers NXDOMAIN for the root itself", "way out"},
+	{"resolver is not recursive", func(w *fakeInternet) { w.quirk(resolverB).notRecursive = true }, "resolver", Fail,
+		"not recursive", "recursive resolver"},
+	{"resolvers disagree", func(w *fakeInternet) { w.quirk(resolverB).hiddenName = "sender.org." }, "resolver", Warn,
+		"disagree", "which one is right"},
+	{"nothing keeps the clock", func(w *fakeInternet) { w.cfg.Synced = func() (bool, bool) { return false, true } },
+		"clock", Warn, "nothing keeps it right", "time service"},
+	{"clock cannot be told", func(w *fakeInternet) { w.cfg.Synced = nil }, "clock", Unknown, "cannot tell",
+		"time service"},
+	{"clock is before the program", func(w *fakeInternet) { w.cfg.NotBefore = time.Now().Add(time.Hour) }, "clock",
+		Fail, "younger", "set the clock"},
+	{"few files", func(w *fakeInternet) { w.cfg.OpenFiles = func() (uint64, uint64, error) { return 1024, 4096, nil } },
+		"files", Warn, "1024 open files", "LimitNOFILE=2024"},
+	{"hardly any files", func(w *fakeInternet) {
+		w.cfg.OpenFiles = func() (uint64, uint64, error) {
+			return 256, 256,
+				nil
+		}
+	}, "files", Fail, "256 open files", "ulimit -n"},
+	{"disk is full", func(w *fakeInternet) { w.cfg.FreeFloor = 200 << 30 }, "store", Fail, "below the floor",
+		"free space"},
+	{"disk is nearly full", func(w *fakeInternet) { w.cfg.FreeFloor = 20 << 30 }, "store", Warn, "100.0 GiB free",
+		"free space"},
 	{"no origin of callbacks", func(w *fakeInternet) { w.cfg.Callbacks = &Callbacks{} }, "callbacks", Warn,
 		"cannot check where callbacks come from", "--callback-source"},
 	{"private origin of callbacks", func(w *fakeInternet) { w.cfg.Callbacks.Public = netip.MustParseAddr("10.0.0.1") },
 		"callbacks", Warn, "told 10.0.0.1", "LOCAL/PUBLIC"},
-	{"a cache was set aside", func(w *fakeInternet) { _ = w.cfg.FS.MkdirAll("/data/cache.damaged", 0o755) }, "store", Warn, "damaged result cache", "look at the disk"},
-	{"store is not writable", func(w *fakeInternet) { w.cfg.FS = readOnly{w.cfg.FS} }, "store", Fail, "not writable", "--data"},
+	{"a cache was set aside", func(w *fakeInternet) { _ = w.cfg.FS.MkdirAll("/data/cache.damaged", 0o755) }, "store",
+		Warn, "damaged result cache", "look at the disk"},
+	{"store is not writable", func(w *fakeInternet) { w.cfg.FS = readOnly{w.cfg.FS} }, "store", Fail, "not writable",
+		"--data"},
 }
 
 func TestEachMisconfigurationHasAdvice(t *testing.T) {
@@ -143,7 +197,8 @@ func TestEachMisconfigurationHasAdvice(t *testing.T) {
 			w := newFakeInternet(t)
 			c.misconfigure(w)
 			r := w.audit()
-			require.Conditionf(t, func() bool { return has(r, c.check, c.severity, c.what, c.advice) }, "want %s %s %q %q in %+v", c.check, c.severity, c.what, c.advice, r.Findings)
+			require.Conditionf(t, func() bool { return has(r, c.check, c.severity, c.what, c.advice) },
+				"want %s %s %q %q in %+v", c.check, c.severity, c.what, c.advice, r.Findings)
 			for _, f := range r.Findings {
 				require.Equal(t, f.Severity == OK, f.Advice == "", "%+v", f)
 				require.Equal(t, f.Message, printableAll(f.Message), "%+v", f)
@@ -164,7 +219,8 @@ func printableAll(s string) string {
 
 func has(r *Report, check string, severity Severity, what, advice string) bool {
 	for _, f := range r.Findings {
-		if f.Check == check && f.Severity == severity && strings.Contains(f.Message, what) && strings.Contains(f.Advice, advice) {
+		if f.Check == check && f.Severity == severity && strings.Contains(f.Message, what) &&
+			strings.Contains(f.Advice, advice) {
 			return true
 		}
 	}
@@ -292,7 +348,8 @@ func TestRunAuditsEachHourAndPublishes(t *testing.T) {
 }
 
 func TestLogsShowNoAddress(t *testing.T) {
-	for subject, want := range map[string]string{"25.0.0.1": "25.0.0.1", "probe@sender.org": "sender.org", "-": "-", "sender.org mx.sender.org": "sender.org mx.sender.org"} {
+	for subject, want := range map[string]string{"25.0.0.1": "25.0.0.1", "probe@sender.org": "sender.org", "-": "-",
+		"sender.org mx.sender.org": "sender.org mx.sender.org"} {
 		require.Equal(t, want, Finding{Subject: subject}.logSubject())
 	}
 }

@@ -21,8 +21,8 @@ type Remark struct {
 // maxMistakes is how many mistakes one check reports.
 const maxMistakes = 20
 
-// CheckProviders lays an operator's file over the shipped table. The table is nil where there is a mistake; else the remarks
-// are warnings: budgets looser than those shipped, rules that are milder or have no source.
+// CheckProviders lays an operator's file over the shipped table. The table is nil where there is a mistake; else the
+// remarks are warnings: budgets looser than those shipped, rules that are milder or have no source.
 func CheckProviders(shipped *engine.Table, data []byte) (*engine.Table, []Remark) {
 	table, err := shipped.Override(data)
 	if err != nil {
@@ -66,7 +66,8 @@ func withoutKey(text, path string) string {
 		return "unknown key"
 	}
 	key := path[strings.LastIndexByte(path, '.')+1:]
-	for _, said := range [...]string{path + ": ", "defaults.limits: ", "limits: ", "mailbox: ", key + ": ", key + " = "} {
+	for _, said := range [...]string{path + ": ", "defaults.limits: ", "limits: ", "mailbox: ", key + ": ",
+		key + " = "} {
 		text = strings.TrimPrefix(text, said)
 	}
 	if value, quoted := strings.CutPrefix(text, key+` "`); quoted {

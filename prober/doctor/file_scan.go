@@ -6,7 +6,8 @@ import (
 	"probity/engine/tomlfile"
 )
 
-// splitBlocks splits statements into blocks that stand for themselves: a provider, a rule, a table, and what is above all headers.
+// splitBlocks splits statements into blocks that stand for themselves: a provider, a rule, a table, and what is above
+// all headers.
 func splitBlocks(all []tomlfile.Statement) [][]tomlfile.Statement {
 	var blocks [][]tomlfile.Statement
 	for _, s := range all {

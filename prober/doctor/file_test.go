@@ -38,13 +38,18 @@ func TestProviderFileRemarks(t *testing.T) {
 		{"misspelt in the second of two", "[[provider]]\nid = \"yahoo\"\nprobe = \"off\"\n[[provider]]\nid = \"google\"\nprobes = \"off\"\n",
 			[]string{`fail 6 provider.probes: unknown key`}},
 		{"bad values, each at its line", "retry_schedule = [\n  \"soon\",\n]\n[[provider]]\nid = \"google\"\nprobe = \"perhaps\"\n[provider.limits]\nconnections = -1\nrefusals_per_hour = 9000000\n",
-			[]string{"fail 1 retry_schedule: \"soon\"", "fail 6 provider.probe: ", "fail 8 provider.limits.connections: -1: from 0", "fail 9 provider.limits.refusals_per_hour: 9000000: from 0"}},
-		{"wrong type", "[[provider]]\nid = \"google\"\n[provider.limits]\nconnections = \"many\"\n", []string{"fail 4 provider.limits.connections: "}},
+			[]string{"fail 1 retry_schedule: \"soon\"", "fail 6 provider.probe: ",
+				"fail 8 provider.limits.connections: -1: from 0",
+				"fail 9 provider.limits.refusals_per_hour: 9000000: from 0"}},
+		{"wrong type", "[[provider]]\nid = \"google\"\n[provider.limits]\nconnections = \"many\"\n",
+			[]string{"fail 4 provider.limits.connections: "}},
 		{"a new one without mx", "[[provider]]\nid = \"mine\"\nname = \"Mine\"\n", []string{`fail 1 provider: "mine": mx is missing`}},
 		{"an mx of another", "[[provider]]\nid = \"mine\"\nname = \"Mine\"\nmx = [\".google.com\"]\n", []string{`fail 1 provider: "mine": mx ".google.com" belongs to`}},
-		{"a rule without an id", "[[provider]]\nid = \"google\"\n[[provider.rule]]\nmeaning = \"blocked\"\n", []string{"fail 3 provider.rule: "}},
+		{"a rule without an id", "[[provider]]\nid = \"google\"\n[[provider.rule]]\nmeaning = \"blocked\"\n",
+			[]string{"fail 3 provider.rule: "}},
 		{"a rule with a bad meaning", "[[rule]]\nid = \"x\"\n# why\nmeaning = \"dead\"\ntext = '''a # \" b'''\n", []string{`fail 4 rule.meaning: "dead": one of `}},
-		{"a rule with a bad action", "[[rule]]\nid = \"x\"\nmeaning = \"blocked\"\naction = \"run\"\n", []string{"fail 4 rule.action: "}},
+		{"a rule with a bad action", "[[rule]]\nid = \"x\"\nmeaning = \"blocked\"\naction = \"run\"\n",
+			[]string{"fail 4 rule.action: "}},
 		{"bad vetoes", "[[veto]]\nid = \"v\"\nmeaning = \"no_mailbox\"\ntext = [\"abc def\"]\n[[veto]]\nid = \"w\"\nmeaning = \"policy\"\n", []string{
 			"fail 3 veto.meaning: meaning no_mailbox: ", `fail 5 veto: "w": text is missing`}},
 		{"given twice", "[[provider]]\nid = \"google\"\n[[provider]]\nid = \"google\"\n", []string{`fail 3 provider: "google": given twice`}},
@@ -71,34 +76,48 @@ action = "slow"
 			"fail 8 provider.limits.connections: -1: from 0", `fail 11 provider.rule.meaning: "nonsense": one of`, `fail 12 provider.rule.text: "x": fewer than two letters`,
 			"fail 13 provider.rule: provider \"google\": rule \"google/b\": no_mailbox needs an enhanced code or a text", "fail 19 provider.rule.action: provider \"google\": rule \"google/c\": action slow needs a duration"}},
 		{"all of one head", "[[provider]]\nid = \"mine\"\n", []string{`fail 1 provider: "mine": name is missing`, `fail 1 provider: "mine": mx is missing`}},
-		{"all of one head, behind an mx of another", "[[provider]]\nid = \"mine\"\nmx = [\".google.com\"]\nwide = 3\n[[provider.rule]]\nid = \"a\"\n[[provider.rule]]\nmeaning = \"blocked\"\n", []string{
-			`fail 1 provider: "mine": name is missing`, `fail 1 provider: "mine": mx ".google.com" belongs to`, "fail 4 provider.wide: ", "fail 5 provider.rule: ", "fail 7 provider.rule: "}},
+		{"all of one head, behind an mx of another",
+			"[[provider]]\nid = \"mine\"\nmx = [\".google.com\"]\nwide = 3\n[[provider.rule]]\nid = \"a\"\n[[provider.rule]]\nmeaning = \"blocked\"\n", []string{
+				`fail 1 provider: "mine": name is missing`, `fail 1 provider: "mine": mx ".google.com" belongs to`, "fail 4 provider.wide: ", "fail 5 provider.rule: ", "fail 7 provider.rule: "}},
 		{"given twice, and bad otherwise", "[[provider]]\nid = \"google\"\n[[provider]]\nid = \"google\"\nprobe = \"perhaps\"\n[[provider.rule]]\nid = \"a\"\n", []string{
 			`fail 3 provider: "google": given twice`, "fail 5 provider.probe: ", "fail 6 provider.rule: "}},
 		{"a head without a name above limits", "[[provider]]\nid = \"mine\"\n[provider.limits]\nconnections = 1\n[[provider.rule]]\nid = \"a\"\n", []string{
 			`fail 1 provider: "mine": name is missing`, `fail 1 provider: "mine": mx is missing`, "fail 5 provider.rule: "}},
-		{"a bad id and a bad rule", "[[provider]]\nid = \"Google Mail\"\n[[provider.rule]]\nid = \"a\"\n", []string{"fail 2 provider.id: ", "fail 3 provider.rule: "}},
-		{"a bad name and no mx", "[[provider]]\nid = \"mine\"\nname = 7\n", []string{"fail 1 provider: ", "fail 3 provider.name: "}},
-		{"a shipped provider's own mx", "[[provider]]\nid = \"google\"\nmx = [\".google.com\", \".googlemail.com\"]\n", nil},
+		{"a bad id and a bad rule", "[[provider]]\nid = \"Google Mail\"\n[[provider.rule]]\nid = \"a\"\n",
+			[]string{"fail 2 provider.id: ", "fail 3 provider.rule: "}},
+		{"a bad name and no mx", "[[provider]]\nid = \"mine\"\nname = 7\n",
+			[]string{"fail 1 provider: ", "fail 3 provider.name: "}},
+		{"a shipped provider's own mx", "[[provider]]\nid = \"google\"\nmx = [\".google.com\", \".googlemail.com\"]\n",
+			nil},
 
 		{"looser", "[[provider]]\nid = \"google\"\n[provider.limits]\nconnections = 50\nrefusals_per_hour = 0\n",
-			[]string{"warn 4 provider.limits.connections: google: connections = 50 is looser than 5", "warn 5 provider.limits.refusals_per_hour: google: refusals_per_hour = 0 (no limit) is looser than 200"}},
-		{"looser defaults", "[defaults.limits]\nconnections = 20\n", []string{"warn 2 defaults.limits.connections: connections = 20 is looser than 2"}},
+			[]string{"warn 4 provider.limits.connections: google: connections = 50 is looser than 5",
+				"warn 5 provider.limits.refusals_per_hour: google: refusals_per_hour = 0 (no limit) is looser than 200"}},
+		{"looser defaults", "[defaults.limits]\nconnections = 20\n",
+			[]string{"warn 2 defaults.limits.connections: connections = 20 is looser than 2"}},
 		{"hasty", "retry_schedule = [\"10s\", \"5m\"]\n", []string{"warn 1 retry_schedule: wait 1 is 10s, shipped 1m"}},
-		{"for a simulated internet", "# why\nspeedup = 3600\n", []string{"warn 2 speedup: pauses and quarantines last 1/3600"}},
-		{"a narrow one made wide", "[[provider]]\nid = \"facebook\"\nwide = true\n", []string{"warn 3 provider.wide: facebook: wide = true spreads it over all sources; the shipped limits are meant for one source of the whole fleet"}},
-		{"a narrow one with tenants", "[[provider]]\nid = \"facebook\"\ntenants = true\nfleet_sources = 2\n", []string{"warn 3 provider.tenants: facebook: tenants = true spreads it"}},
-		{"tenants made wide", "[[provider]]\nid = \"proofpoint\"\nwide = true\n", []string{"warn 3 provider.wide: proofpoint: wide = true spreads it over all sources; the shipped limits are meant for sources of which one asks each domain"}},
+		{"for a simulated internet", "# why\nspeedup = 3600\n",
+			[]string{"warn 2 speedup: pauses and quarantines last 1/3600"}},
+		{"a narrow one made wide", "[[provider]]\nid = \"facebook\"\nwide = true\n",
+			[]string{"warn 3 provider.wide: facebook: wide = true spreads it over all sources; the shipped limits are meant for one source of the whole fleet"}},
+		{"a narrow one with tenants", "[[provider]]\nid = \"facebook\"\ntenants = true\nfleet_sources = 2\n",
+			[]string{"warn 3 provider.tenants: facebook: tenants = true spreads it"}},
+		{"tenants made wide", "[[provider]]\nid = \"proofpoint\"\nwide = true\n",
+			[]string{"warn 3 provider.wide: proofpoint: wide = true spreads it over all sources; the shipped limits are meant for sources of which one asks each domain"}},
 		{"narrower kinds", "[[provider]]\nid = \"google\"\ntenants = true\n[[provider]]\nid = \"mimecast\"\ntenants = false\n[[provider]]\nid = \"cisco\"\nfleet_sources = 3\n", nil},
-		{"fleet_sources of a narrow one", "[[provider]]\nid = \"facebook\"\nfleet_sources = 2\n", []string{"fail 3 provider.fleet_sources: provider \"facebook\": fleet_sources limits a provider with wide or tenants"}},
+		{"fleet_sources of a narrow one", "[[provider]]\nid = \"facebook\"\nfleet_sources = 2\n",
+			[]string{"fail 3 provider.fleet_sources: provider \"facebook\": fleet_sources limits a provider with wide or tenants"}},
 		{"of two kinds", "[[provider]]\nid = \"facebook\"\nwide = true\ntenants = true\n", []string{"fail "}},
-		{"believes yahoo", "[[provider]]\nid = \"yahoo\"\naccept_all = false\n", []string{"warn 3 provider.accept_all: yahoo: "}},
+		{"believes yahoo", "[[provider]]\nid = \"yahoo\"\naccept_all = false\n",
+			[]string{"warn 3 provider.accept_all: yahoo: "}},
 		{"no TLS", "[[provider]]\nid = \"orange\"\ntls = \"never\"\n", []string{"warn 3 provider.tls: orange: "}},
-		{"untraceable", "[[provider]]\nid = \"mine\"\nname = \"Mine\"\nmx = [\".mine.org\"]\n", []string{"warn 1 provider: mine: a new provider without"}},
+		{"untraceable", "[[provider]]\nid = \"mine\"\nname = \"Mine\"\nmx = [\".mine.org\"]\n",
+			[]string{"warn 1 provider: mine: a new provider without"}},
 		{"milder rule", "[[provider]]\nid = \"google\"\n\n[[provider.rule]]\nid = \"low-reputation\"\ntext = [\"low reputation\"]\nmeaning = \"blocked\"\naction = \"slow\"\nfor = \"1m\"\nsource = \"us\"\ndate = \"2025-01-01\"\n",
 			[]string{"warn 4 google/low-reputation: slow for 1m is milder than quarantine for 6h"}},
 		{"condemning rule", "[[provider]]\nid = \"google\"\n[[provider.rule]]\nid = \"low-reputation\"\ntext = [\"low reputation\"]\nmeaning = \"no_mailbox\"\naction = \"quarantine\"\nfor = \"6h\"\n",
-			[]string{"warn 3 google/low-reputation: the rule has no source", "warn 3 google/low-reputation: condemns addresses (no_mailbox)"}},
+			[]string{"warn 3 google/low-reputation: the rule has no source",
+				"warn 3 google/low-reputation: condemns addresses (no_mailbox)"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := remarks(t, c.file)
@@ -137,7 +156,8 @@ func FuzzCheckProviders(f *testing.F) {
 			t.Fatalf("%q: refused without a remark", file)
 		}
 		for _, r := range list {
-			if (r.Severity == Fail) != (table == nil) || r.Line < 0 || r.Line > 1+strings.Count(file, "\n") || r.Message == "" {
+			if (r.Severity == Fail) != (table == nil) || r.Line < 0 || r.Line > 1+strings.Count(file, "\n") ||
+				r.Message == "" {
 				t.Fatalf("%q: %+v", file, r)
 			}
 		}

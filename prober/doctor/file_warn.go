@@ -20,7 +20,8 @@ func NamedLimits(l engine.Limits) []NamedLimit {
 	return []NamedLimit{
 		{"connections", l.Connections}, {"connections_per_minute", l.ConnectionsPerMinute},
 		{"recipients_per_minute", l.RecipientsPerMinute}, {"recipients_per_transaction", l.RecipientsPerTransaction},
-		{"recipients_per_connection", l.RecipientsPerConnection}, {"transactions_per_connection", l.TransactionsPerConnection},
+		{"recipients_per_connection", l.RecipientsPerConnection},
+		{"transactions_per_connection", l.TransactionsPerConnection},
 		{"refusals_per_connection", l.RefusalsPerConnection}, {"refusals_per_hour", l.RefusalsPerHour},
 	}
 }
@@ -35,7 +36,8 @@ func (c *fileCheck) warnings(table *engine.Table) []Remark {
 			out = append(out, c.warnNewProvider(p)...)
 			before = c.shipped.Unknown
 		}
-		if table.Unknown.Limits == c.shipped.Unknown.Limits || p.Limits != table.Unknown.Limits { // else reported once, of the defaults
+		// else reported once, of the defaults
+		if table.Unknown.Limits == c.shipped.Unknown.Limits || p.Limits != table.Unknown.Limits {
 			out = append(out, c.warnLimits(p.ID, p, before)...)
 		}
 		out = append(out, c.warnFlags(p, before)...)
@@ -88,7 +90,8 @@ func (c *fileCheck) warnLimits(id string, now, before *engine.Provider) []Remark
 	old := NamedLimits(before.Limits)
 	for i, l := range NamedLimits(now.Limits) {
 		if o := old[i].Value; o > 0 && (l.Value == 0 || l.Value > o) {
-			out = append(out, c.warn(id, key+l.Key, keepShippedAdvice, "%s = %s is looser than %d, %s%s", l.Key, formatLimit(l.Value), o, basis, sourceSuffix(before.Source, before.Date)))
+			out = append(out, c.warn(id, key+l.Key, keepShippedAdvice, "%s = %s is looser than %d, %s%s", l.Key,
+				formatLimit(l.Value), o, basis, sourceSuffix(before.Source, before.Date)))
 		}
 	}
 	return out
@@ -112,22 +115,28 @@ func sourceSuffix(source, date string) string {
 func (c *fileCheck) warnFlags(now, before *engine.Provider) []Remark {
 	var out []Remark
 	if now.Probe && !before.Probe {
-		out = append(out, c.warn(now.ID, "provider.probe", "keep probe = \"off\" unless you have their permission", "asks a receiver that the shipped table does not ask: %s", before.Terms))
+		out = append(out, c.warn(now.ID, "provider.probe", "keep probe = \"off\" unless you have their permission",
+			"asks a receiver that the shipped table does not ask: %s", before.Terms))
 	}
 	if before.ID != "" && now.Kind != before.Kind && now.Kind != engine.KindNarrow && before.Kind != engine.KindWide {
 		out = append(out, c.warnKind(now, before))
 	}
 	if !now.AcceptAll && before.AcceptAll {
-		out = append(out, c.warn(now.ID, "provider.accept_all", "be sure that it refuses unknown recipients at RCPT now", "an acceptance will be believed where the shipped table does not"))
+		out = append(out, c.warn(now.ID, "provider.accept_all",
+			"be sure that it refuses unknown recipients at RCPT now",
+			"an acceptance will be believed where the shipped table does not"))
 	}
 	if !now.AcceptsSilently && before.AcceptsSilently {
-		out = append(out, c.warn(now.ID, "provider.accepts_silently", keepShippedAdvice, "acceptances past its threshold would be believed"))
+		out = append(out, c.warn(now.ID, "provider.accepts_silently", keepShippedAdvice,
+			"acceptances past its threshold would be believed"))
 	}
 	if !now.OneDomain && before.OneDomain {
-		out = append(out, c.warn(now.ID, "provider.one_domain_per_transaction", keepShippedAdvice, "several domains in one transaction, which it refuses"))
+		out = append(out, c.warn(now.ID, "provider.one_domain_per_transaction", keepShippedAdvice,
+			"several domains in one transaction, which it refuses"))
 	}
 	if now.TLS != engine.TLSRequired && before.TLS == engine.TLSRequired {
-		out = append(out, c.warn(now.ID, "provider.tls", keepShippedAdvice, "tls = %q, where the receiver requires it", now.TLS))
+		out = append(out, c.warn(now.ID, "provider.tls", keepShippedAdvice, "tls = %q, where the receiver requires it",
+			now.TLS))
 	}
 	return out
 }
@@ -138,7 +147,8 @@ func (c *fileCheck) warnKind(now, before *engine.Provider) Remark {
 	if before.Kind == engine.KindTenants {
 		meant = "sources of which one asks each domain"
 	}
-	return c.warn(now.ID, "provider."+now.Kind.String(), "leave it "+before.Kind.String()+", unless the receiver has told you otherwise: name that in source and date",
+	return c.warn(now.ID, "provider."+now.Kind.String(),
+		"leave it "+before.Kind.String()+", unless the receiver has told you otherwise: name that in source and date",
 		"%s = true spreads it over all sources; the shipped limits are meant for %s", now.Kind, meant)
 }
 
@@ -147,14 +157,16 @@ func (c *fileCheck) warnNewProvider(p *engine.Provider) []Remark {
 	if p.Source != "" && p.Date != "" {
 		return nil
 	}
-	return []Remark{c.warn(p.ID, "provider", "add source and date (YYYY-MM-DD)", "a new provider without source and date")}
+	return []Remark{c.warn(p.ID, "provider", "add source and date (YYYY-MM-DD)",
+		"a new provider without source and date")}
 }
 
 // warnSchedule warns of retries that come sooner than before.
 func (c *fileCheck) warnSchedule(table *engine.Table) []Remark {
 	for i, wait := range table.Schedule {
 		if i < len(c.shipped.Schedule) && wait < c.shipped.Schedule[i] {
-			return []Remark{c.warn("", "retry_schedule", "keep the shipped schedule: receivers that greylist refuse early retries, and count them",
+			return []Remark{c.warn("", "retry_schedule",
+				"keep the shipped schedule: receivers that greylist refuse early retries, and count them",
 				"wait %d is %s, shipped %s", i+1, formatDuration(wait), formatDuration(c.shipped.Schedule[i]))}
 		}
 	}
@@ -182,7 +194,8 @@ func formatDuration(d time.Duration) string {
 	return s
 }
 
-// warnRules warns of rules that are milder than the shipped ones of the same id, that condemn where those did not, or that have no source.
+// warnRules warns of rules that are milder than the shipped ones of the same id, that condemn where those did not, or
+// that have no source.
 func (c *fileCheck) warnRules(id string, now, before []engine.Rule) []Remark {
 	var out []Remark
 	for i := range now {
@@ -208,7 +221,8 @@ func (c *fileCheck) warnRule(provider string, now, before *engine.Rule) []Remark
 	line := c.ruleLine(provider, now.ID)
 	var out []Remark
 	report := func(advice, format string, args ...any) {
-		out = append(out, Remark{Line: line, Key: now.ID, Severity: Warn, Message: fmt.Sprintf(format, args...), Advice: advice})
+		out = append(out, Remark{Line: line, Key: now.ID, Severity: Warn, Message: fmt.Sprintf(format, args...),
+			Advice: advice})
 	}
 	if now.Source == "" || now.Date == "" {
 		report("add source and date (YYYY-MM-DD): verdicts are explained by them", "the rule has no source and date")
@@ -216,11 +230,14 @@ func (c *fileCheck) warnRule(provider string, now, before *engine.Rule) []Remark
 	if before == nil {
 		return out
 	}
-	if now.Action.Kind < before.Action.Kind || now.Action.Kind == before.Action.Kind && now.Action.For < before.Action.For {
-		report("keep the shipped action, unless the receiver has told you otherwise", "%s is milder than %s, shipped", actionWords(now.Action), actionWords(before.Action))
+	if now.Action.Kind < before.Action.Kind || now.Action.Kind == before.Action.Kind &&
+		now.Action.For < before.Action.For {
+		report("keep the shipped action, unless the receiver has told you otherwise", "%s is milder than %s, shipped",
+			actionWords(now.Action), actionWords(before.Action))
 	}
 	if rejectsAddress(now.Meaning) && !rejectsAddress(before.Meaning) {
-		report("be sure that this reply is about the mailbox and never about us", "condemns addresses (%s), where the shipped rule says %s", now.Meaning, before.Meaning)
+		report("be sure that this reply is about the mailbox and never about us",
+			"condemns addresses (%s), where the shipped rule says %s", now.Meaning, before.Meaning)
 	}
 	return out
 }

@@ -41,7 +41,8 @@ func (f Finding) logSubject() string {
 
 // Checks are the names of all checks, in the order of a report.
 func Checks() []string {
-	return []string{"identity", "ehlo", "ptr", "spf", "dnsbl", "mail-from", "mx", "soa", "port25", "mailbox", "terms", "resolver", "callbacks", "clock", "files", "store"}
+	return []string{"identity", "ehlo", "ptr", "spf", "dnsbl", "mail-from", "mx", "soa", "port25", "mailbox", "terms",
+		"resolver", "callbacks", "clock", "files", "store"}
 }
 
 // Report is one audit. It is immutable.
@@ -83,15 +84,18 @@ func (s subject) ok(format string, args ...any) Finding {
 }
 
 func (s subject) warn(advice, format string, args ...any) Finding {
-	return Finding{Check: s.check, Subject: s.name, Severity: Warn, Message: fmt.Sprintf(format, args...), Advice: advice}
+	return Finding{Check: s.check, Subject: s.name, Severity: Warn, Message: fmt.Sprintf(format, args...),
+		Advice: advice}
 }
 
 func (s subject) fail(advice, format string, args ...any) Finding {
-	return Finding{Check: s.check, Subject: s.name, Severity: Fail, Message: fmt.Sprintf(format, args...), Advice: advice}
+	return Finding{Check: s.check, Subject: s.name, Severity: Fail, Message: fmt.Sprintf(format, args...),
+		Advice: advice}
 }
 
 func (s subject) unknown(advice, format string, args ...any) Finding {
-	return Finding{Check: s.check, Subject: s.name, Severity: Unknown, Message: fmt.Sprintf(format, args...), Advice: advice}
+	return Finding{Check: s.check, Subject: s.name, Severity: Unknown, Message: fmt.Sprintf(format, args...),
+		Advice: advice}
 }
 
 // maxPrintable bounds what is shown of a peer's text.

@@ -36,15 +36,18 @@ func (c *Config) checkPublicAddress(id Identity) Finding {
 	public := id.public()
 	switch {
 	case !public.IsValid():
-		return s.unknown("name it: --egress LOCAL/PUBLIC="+printable(id.EHLO), "the public address is not known, so PTR, SPF and blocklists cannot be checked")
+		return s.unknown("name it: --egress LOCAL/PUBLIC="+printable(id.EHLO),
+			"the public address is not known, so PTR, SPF and blocklists cannot be checked")
 	case !c.AllowPrivate && smtp.ClassOf(public) != smtp.Public:
-		return s.fail("name the address that receivers see: --egress LOCAL/PUBLIC="+printable(id.EHLO), "%s is not a public address", public)
+		return s.fail("name the address that receivers see: --egress LOCAL/PUBLIC="+printable(id.EHLO),
+			"%s is not a public address", public)
 	}
 	return s.ok("greets as %s", printable(id.EHLO))
 }
 
 // localTLDs end names that no receiver can resolve (RFC 6762, RFC 8375, RFC 6761, ICANN's .internal).
-var localTLDs = [...]string{"local", "localhost", "localdomain", "internal", "intranet", "lan", "home", "corp", "arpa", "invalid"}
+var localTLDs = [...]string{"local", "localhost", "localdomain", "internal", "intranet", "lan", "home", "corp", "arpa",
+	"invalid"}
 
 // checkEHLO checks the EHLO name: an FQDN that leads to the public address (RFC 5321 section 4.1.1.1).
 func (a *audit) checkEHLO(ctx context.Context, id Identity) Finding {
@@ -64,11 +67,13 @@ func (a *audit) checkEHLO(ctx context.Context, id Identity) Finding {
 	case got.outcome == failed:
 		return s.unknown("check the name servers of its zone", "%s", got.describe())
 	case got.outcome != found:
-		return s.fail("publish an address record for it, or greet with another name", "does not resolve: %s", got.describe())
+		return s.fail("publish an address record for it, or greet with another name", "does not resolve: %s",
+			got.describe())
 	case !public.IsValid():
 		return s.ok("resolves to %s", joinFirst(addrs))
 	case !slices.Contains(addrs, public):
-		return s.fail("add "+public.String()+" to its address records, or greet with the name of that address", "resolves to %s, not to %s", joinFirst(addrs), public)
+		return s.fail("add "+public.String()+" to its address records, or greet with the name of that address",
+			"resolves to %s, not to %s", joinFirst(addrs), public)
 	}
 	return s.ok("resolves to %s", public)
 }
@@ -85,9 +90,11 @@ func (a *audit) checkPTR(ctx context.Context, id Identity) []Finding {
 	names := pointers(got.records)
 	switch {
 	case got.outcome == failed:
-		return []Finding{s.unknown("check the name servers of the reverse zone with your provider", "%s", got.describe())}
+		return []Finding{s.unknown("check the name servers of the reverse zone with your provider", "%s",
+			got.describe())}
 	case len(names) == 0:
-		return []Finding{s.fail("ask the owner of the address (your hoster) to set its PTR record to "+printable(id.EHLO), "no PTR record: %s", got.describe())}
+		return []Finding{s.fail("ask the owner of the address (your hoster) to set its PTR record to "+
+			printable(id.EHLO), "no PTR record: %s", got.describe())}
 	}
 	return []Finding{a.checkForward(ctx, s, id, names)}
 }
@@ -113,13 +120,17 @@ func (a *audit) checkForward(ctx context.Context, s subject, id Identity, names 
 	case len(confirmed) == 0 && unanswered != "":
 		return s.unknown("check the name servers of that name", "the PTR name could not be looked up: %s", unanswered)
 	case len(confirmed) == 0:
-		return s.fail("give the PTR name an address record with "+public.String()+", or set the PTR to "+printable(id.EHLO), "the PTR name %s does not lead back to the address", printable(names[0]))
+		return s.fail("give the PTR name an address record with "+public.String()+", or set the PTR to "+
+			printable(id.EHLO), "the PTR name %s does not lead back to the address", printable(names[0]))
 	case len(names) > 1:
-		return s.warn("keep one PTR record: "+printable(id.EHLO), "%d PTR records; receivers pick any of them", len(names))
+		return s.warn("keep one PTR record: "+printable(id.EHLO), "%d PTR records; receivers pick any of them",
+			len(names))
 	case looksGeneric(confirmed[0], public):
-		return s.warn("ask the owner of the address to set the PTR record to "+printable(id.EHLO), "the PTR name %s looks like that of a dial-up or rented address", printable(confirmed[0]))
+		return s.warn("ask the owner of the address to set the PTR record to "+printable(id.EHLO),
+			"the PTR name %s looks like that of a dial-up or rented address", printable(confirmed[0]))
 	case !strings.EqualFold(confirmed[0], ehlo):
-		return s.warn("set the PTR record to "+printable(id.EHLO)+", or greet as "+printable(confirmed[0]), "the PTR name %s is not the EHLO name %s", printable(confirmed[0]), printable(ehlo))
+		return s.warn("set the PTR record to "+printable(id.EHLO)+", or greet as "+printable(confirmed[0]),
+			"the PTR name %s is not the EHLO name %s", printable(confirmed[0]), printable(ehlo))
 	}
 	return s.ok("%s, and back", printable(confirmed[0]))
 }
@@ -135,7 +146,8 @@ func pointers(records []dns.RR) []string {
 }
 
 // genericWords occur in names that access providers give to their customers' addresses.
-var genericWords = [...]string{"dynamic", "dyn", "dhcp", "pool", "dsl", "adsl", "cable", "ppp", "dialup", "broadband", "static", "customer", "unassigned"}
+var genericWords = [...]string{"dynamic", "dyn", "dhcp", "pool", "dsl", "adsl", "cable", "ppp", "dialup", "broadband",
+	"static", "customer", "unassigned"}
 
 // looksGeneric reports a name that spells its address, or says what kind of line it is.
 func looksGeneric(name string, addr netip.Addr) bool {

@@ -17,7 +17,8 @@ import (
 	"probity/engine"
 )
 
-// fakeInternet is a simulated internet in memory: names, resolvers, one mail server, one machine. Tests break it before the audit.
+// fakeInternet is a simulated internet in memory: names, resolvers, one mail server, one machine. Tests break it before
+// the audit.
 type fakeInternet struct {
 	t              *testing.T
 	zone           map[string][]dns.RR // lower-case names with final dot
@@ -65,8 +66,9 @@ func newFakeInternet(t *testing.T) *fakeInternet {
 	fs := vfs.NewMem()
 	require.NoError(t, fs.MkdirAll("/data", 0o755))
 	fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 100 << 30, TotalBytes: 200 << 30})
-	w := &fakeInternet{t: t, zone: map[string][]dns.RR{}, rcode: map[string]int{}, resolverQuirks: map[netip.AddrPort]*quirks{},
-		banner: "220 in.sender.org", mailReply: "250 OK", rcptReply: "250 OK"}
+	w := &fakeInternet{t: t, zone: map[string][]dns.RR{}, rcode: map[string]int{},
+		resolverQuirks: map[netip.AddrPort]*quirks{},
+		banner:         "220 in.sender.org", mailReply: "250 OK", rcptReply: "250 OK"}
 	for line := range strings.Lines(cleanZone) {
 		w.add(line)
 	}
@@ -125,8 +127,10 @@ func (w *fakeInternet) quirk(server netip.AddrPort) *quirks {
 	return w.resolverQuirks[server]
 }
 
-// exchange is the network between the audit and the resolvers. It only reads that state, so it may run many times at once.
-func (w *fakeInternet) exchange(ctx context.Context, network string, m *dns.Msg, server netip.AddrPort) (*dns.Msg, error) {
+// exchange is the network between the audit and the resolvers. It only reads that state, so it may run many times at
+// once.
+func (w *fakeInternet) exchange(ctx context.Context, network string, m *dns.Msg,
+	server netip.AddrPort) (*dns.Msg, error) {
 	q := w.resolverQuirks[server]
 	if q == nil {
 		q = &quirks{}

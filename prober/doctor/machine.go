@@ -35,7 +35,8 @@ func (c *Config) checkCallbacks() Finding {
 		return s.warn("where this machine sends callbacks, name the address with --callback-source LOCAL[/PUBLIC]",
 			"no address is configured: GET /v1/callback-origins is empty, and receivers cannot check where callbacks come from")
 	case !c.AllowPrivate && smtp.ClassOf(public) != smtp.Public:
-		return s.warn("name what receivers see as --callback-source LOCAL/PUBLIC", "receivers are told %s, which is no public address", public)
+		return s.warn("name what receivers see as --callback-source LOCAL/PUBLIC",
+			"receivers are told %s, which is no public address", public)
 	}
 	return s.ok("receivers are told %s", public)
 }
@@ -43,16 +44,18 @@ func (c *Config) checkCallbacks() Finding {
 // maxJump is a step of the wall clock that slewing does not explain.
 const maxJump = 2 * time.Second
 
-// checkClock judges the wall clock without asking another machine: by a moment that is surely past, by the monotonic clock, and
-// by what the system says about its time service.
+// checkClock judges the wall clock without asking another machine: by a moment that is surely past, by the monotonic
+// clock, and by what the system says about its time service.
 func (c *Config) checkClock(now time.Time, elapsed, jump time.Duration) Finding {
 	s := subject{"clock", now.UTC().Format(time.RFC3339)}
 	const ntp = "run a time service (chrony, ntpd, systemd-timesyncd)"
 	if now.Before(c.NotBefore) {
-		return s.fail("set the clock, and "+ntp, "wrong: this program is younger (%s)", c.NotBefore.UTC().Format(time.DateOnly))
+		return s.fail("set the clock, and "+ntp, "wrong: this program is younger (%s)",
+			c.NotBefore.UTC().Format(time.DateOnly))
 	}
 	if jump.Abs() > maxJump {
-		return s.warn(ntp+" that slews instead of stepping; cached ages and hourly budgets are off by as much", "jumped by %s within %s", jump.Round(time.Millisecond), elapsed.Round(time.Second))
+		return s.warn(ntp+" that slews instead of stepping; cached ages and hourly budgets are off by as much",
+			"jumped by %s within %s", jump.Round(time.Millisecond), elapsed.Round(time.Second))
 	}
 	synced, known := false, false
 	if c.Synced != nil {
@@ -98,19 +101,26 @@ func (c *Config) checkStore() Finding {
 		return s.fail("check the path and its permissions", "cannot be looked at: %s", printable(err.Error()))
 	}
 	if err := c.tryWrite(dir); err != nil {
-		return s.fail("let the user of this process write there, or choose another folder with --data", "not writable: %s", printable(err.Error()))
+		return s.fail("let the user of this process write there, or choose another folder with --data",
+			"not writable: %s", printable(err.Error()))
 	}
 	usage, err := c.FS.GetDiskUsage(dir)
 	_, damaged := c.FS.Stat(c.FS.PathJoin(c.Folder, damagedCache))
 	switch {
 	case err != nil:
-		return s.unknown("look at the free space yourself", "writable; free space cannot be told: %s", printable(err.Error()))
+		return s.unknown("look at the free space yourself", "writable; free space cannot be told: %s",
+			printable(err.Error()))
 	case usage.AvailBytes < c.FreeFloor:
-		return s.fail("free space, or move the store: uploads are refused", "%s free, below the floor of %s", formatSize(usage.AvailBytes), formatSize(c.FreeFloor))
+		return s.fail("free space, or move the store: uploads are refused", "%s free, below the floor of %s",
+			formatSize(usage.AvailBytes), formatSize(c.FreeFloor))
 	case usage.AvailBytes < 8*c.FreeFloor:
-		return s.warn("free space: a job of five million rows may need several GiB", "%s free", formatSize(usage.AvailBytes))
+		return s.warn("free space: a job of five million rows may need several GiB", "%s free",
+			formatSize(usage.AvailBytes))
 	case exists && damaged == nil:
-		return s.warn("look at the disk (smartctl, dmesg) and at the memory; "+damagedCache+" is removed a day after it was set aside", "writable, but a damaged result cache was set aside: %s; its budgets counted as used up for an hour", damagedCache)
+		return s.warn("look at the disk (smartctl, dmesg) and at the memory; "+damagedCache+
+			" is removed a day after it was set aside",
+			"writable, but a damaged result cache was set aside: %s; its budgets counted as used up for an hour",
+			damagedCache)
 	case !exists:
 		return s.ok("will be made at the first start; %s free", formatSize(usage.AvailBytes))
 	}

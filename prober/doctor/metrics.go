@@ -4,9 +4,12 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // descriptions of the gauges; immutable.
 var (
-	findingsDesc = prometheus.NewDesc("probity_doctor_findings", "Findings of the last self-audit by check and level.", []string{"check", "level"}, nil)
-	atDesc       = prometheus.NewDesc("probity_doctor_last_audit_timestamp_seconds", "When the last self-audit began, Unix time.", nil, nil)
-	tookDesc     = prometheus.NewDesc("probity_doctor_last_audit_duration_seconds", "How long the last self-audit took.", nil, nil)
+	findingsDesc = prometheus.NewDesc("probity_doctor_findings", "Findings of the last self-audit by check and level.",
+		[]string{"check", "level"}, nil)
+	atDesc = prometheus.NewDesc("probity_doctor_last_audit_timestamp_seconds",
+		"When the last self-audit began, Unix time.", nil, nil)
+	tookDesc = prometheus.NewDesc("probity_doctor_last_audit_duration_seconds",
+		"How long the last self-audit took.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -31,7 +34,8 @@ func (d *Doctor) Collect(to chan<- prometheus.Metric) {
 	}
 	for check, bySeverity := range counts {
 		for severity, n := range bySeverity {
-			to <- prometheus.MustNewConstMetric(findingsDesc, prometheus.GaugeValue, float64(n), check, Severity(severity).String())
+			to <- prometheus.MustNewConstMetric(findingsDesc, prometheus.GaugeValue, float64(n), check,
+				Severity(severity).String())
 		}
 	}
 	to <- prometheus.MustNewConstMetric(atDesc, prometheus.GaugeValue, float64(r.At.UnixNano())/1e9)

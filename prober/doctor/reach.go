@@ -21,7 +21,8 @@ type target struct {
 // maxDials is how many addresses one identity tries until one connects.
 const maxDials = 3
 
-// checkPort25 connects from each identity to a mail server of our own, and asks there whether MAIL FROM's mailbox exists: once.
+// checkPort25 connects from each identity to a mail server of our own, and asks there whether MAIL FROM's mailbox
+// exists: once.
 func (a *audit) checkPort25(ctx context.Context) []Finding {
 	own, reason := a.ownTargets(ctx)
 	targets := own
@@ -43,7 +44,8 @@ func (a *audit) checkPort25(ctx context.Context) []Finding {
 	if a.Target != "" {
 		out = append(out, a.checkMailboxAtOwnMX(ctx, own))
 	} else if !asked {
-		out = append(out, subject{"mailbox", printable(a.MailFrom)}.unknown("see port25", "not asked: no session with a mail server of the domain"))
+		out = append(out, subject{"mailbox", printable(a.MailFrom)}.unknown("see port25",
+			"not asked: no session with a mail server of the domain"))
 	}
 	return out
 }
@@ -110,7 +112,8 @@ func (a *audit) atHost(ctx context.Context, host string, port uint16) []target {
 }
 
 // connect opens a session with the first target that takes a connection. After one that did, it tries no other.
-func (a *audit) connect(ctx context.Context, id Identity, targets []target, reason string) (*smtp.Session, target, Finding) {
+func (a *audit) connect(ctx context.Context, id Identity, targets []target,
+	reason string) (*smtp.Session, target, Finding) {
 	s := subject{"port25", id.name()}
 	targets = sameFamily(targets, id.Local)
 	if len(targets) == 0 {
@@ -161,11 +164,13 @@ func connectFinding(s subject, t target, f smtp.Fault) Finding {
 	at := printable(t.host) + " (" + t.addr.String() + ")"
 	switch f.Event {
 	case engine.EventInternal:
-		return s.fail("check the local address in --egress, the proxy and the file limit", "no connection can leave from here: %s", f.Detail)
+		return s.fail("check the local address in --egress, the proxy and the file limit",
+			"no connection can leave from here: %s", f.Detail)
 	case engine.EventRefusedHost:
 		return s.unknown("give the MX host a public address", "not tried: %s is not a public address", at)
 	case engine.EventTimeout:
-		return s.fail("ask your hoster to open outgoing TCP port 25; many keep it closed until asked", "no answer from %s: outgoing port %d seems closed", at, t.addr.Port())
+		return s.fail("ask your hoster to open outgoing TCP port 25; many keep it closed until asked",
+			"no answer from %s: outgoing port %d seems closed", at, t.addr.Port())
 	}
 	return s.fail("check the firewall, and that the server runs", "%s refuses the connection", at)
 }
@@ -177,9 +182,11 @@ func sessionFinding(s subject, t target, f smtp.Fault) Finding {
 	case f.None():
 		return s.ok("a session with %s", at)
 	case f.Event == engine.EventReply:
-		return s.warn("read the reply, and do what it asks; see dnsbl and ptr", "%s refuses us at %s: %d %s", at, f.Stage, f.Reply.Code, printable(f.Reply.Text()))
+		return s.warn("read the reply, and do what it asks; see dnsbl and ptr", "%s refuses us at %s: %d %s", at,
+			f.Stage, f.Reply.Code, printable(f.Reply.Text()))
 	case f.Stage == engine.StageBanner:
-		return s.warn("look for a firewall or proxy that takes connections to port 25 and keeps them", "%s takes the connection but does not greet", at)
+		return s.warn("look for a firewall or proxy that takes connections to port 25 and keeps them",
+			"%s takes the connection but does not greet", at)
 	}
 	return s.warn("look at the log of that server", "the session with %s broke off at %s: %s", at, f.Stage, f.Detail)
 }
@@ -188,15 +195,18 @@ func sessionFinding(s subject, t target, f smtp.Fault) Finding {
 func (a *audit) checkMailbox(ctx context.Context, session *smtp.Session, host string) Finding {
 	s := subject{"mailbox", printable(a.MailFrom)}
 	var reply engine.Reply
-	o := session.Transaction(ctx, []smtp.Rcpt{{Local: a.addr.Local(), Domain: a.addr.Domain()}}, func(_ int, r engine.Reply) { reply = r })
+	o := session.Transaction(ctx, []smtp.Rcpt{{Local: a.addr.Local(), Domain: a.addr.Domain()}},
+		func(_ int, r engine.Reply) { reply = r })
 	if reply.Code == 0 {
 		if o.Mail.Code != 0 && !o.Mail.Positive() {
-			return s.warn("let your mail server take MAIL FROM:<> (RFC 5321 section 4.5.5)", "%s refuses the empty sender: %d %s", printable(host), o.Mail.Code, printable(o.Mail.Text()))
+			return s.warn("let your mail server take MAIL FROM:<> (RFC 5321 section 4.5.5)",
+				"%s refuses the empty sender: %d %s", printable(host), o.Mail.Code, printable(o.Mail.Text()))
 		}
 		return s.unknown("run doctor again later", "no answer about it from %s", printable(host))
 	}
 	said := strconv.Itoa(reply.Code) + " " + printable(reply.Text())
-	return mailboxFinding(s, a.Table.Classify(a.Table.Match([]string{host}), reply, engine.SenderIdentity{}).Meaning, said)
+	return mailboxFinding(s, a.Table.Classify(a.Table.Match([]string{host}), reply, engine.SenderIdentity{}).Meaning,
+		said)
 }
 
 func mailboxFinding(s subject, m engine.Meaning, said string) Finding {
@@ -204,11 +214,13 @@ func mailboxFinding(s subject, m engine.Meaning, said string) Finding {
 	case engine.Accepted:
 		return s.ok("its server takes mail for it")
 	case engine.NoMailbox, engine.MailboxDisabled:
-		return s.fail("create the mailbox, or give --mail-from with one that exists", "its server does not know it: %s", said)
+		return s.fail("create the mailbox, or give --mail-from with one that exists", "its server does not know it: %s",
+			said)
 	case engine.MailboxFull:
 		return s.fail("empty the mailbox", "it is full: %s", said)
 	case engine.RelayDenied:
-		return s.fail("point the MX record to a server that takes mail for the domain", "the MX host does not serve the domain: %s", said)
+		return s.fail("point the MX record to a server that takes mail for the domain",
+			"the MX host does not serve the domain: %s", said)
 	case engine.Greylisted, engine.Temporary, engine.RateLimited:
 		return s.unknown("run doctor again in some minutes", "deferred: %s", said)
 	}

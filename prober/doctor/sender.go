@@ -18,9 +18,11 @@ func (a *audit) checkSender(ctx context.Context) []Finding {
 	s := subject{"mail-from", printable(a.MailFrom)}
 	switch {
 	case a.MailFrom == "":
-		return []Finding{subject{"mail-from", "-"}.fail("give --mail-from with an address of a mailbox that exists", "no MAIL FROM: public mail servers are not asked")}
+		return []Finding{subject{"mail-from", "-"}.fail("give --mail-from with an address of a mailbox that exists",
+			"no MAIL FROM: public mail servers are not asked")}
 	case !hostName(a.domain):
-		return []Finding{s.fail("give --mail-from with an address of a mailbox that exists", "not an e-mail address in a domain")}
+		return []Finding{s.fail("give --mail-from with an address of a mailbox that exists",
+			"not an e-mail address in a domain")}
 	}
 	return append([]Finding{s.ok("an address in %s", a.domain), a.checkSOA(ctx)}, a.checkMXHosts(ctx)...)
 }
@@ -39,7 +41,8 @@ func (a *audit) checkSOA(ctx context.Context) Finding {
 	case got.zone:
 		return s.ok("its zone has one")
 	}
-	return s.fail("repair the zone: its name servers must serve an SOA record", "no SOA record, and none of the zone above")
+	return s.fail("repair the zone: its name servers must serve an SOA record",
+		"no SOA record, and none of the zone above")
 }
 
 // mx is one mail server of our own domain.
@@ -74,7 +77,8 @@ func (a *audit) checkMXHosts(ctx context.Context) []Finding {
 	case got.outcome == failed:
 		return []Finding{s.unknown("check the name servers of the domain", "%s", got.describe())}
 	case null:
-		return []Finding{s.fail("publish an MX record with a server that takes mail for the domain", "null MX: the domain says that it takes no mail")}
+		return []Finding{s.fail("publish an MX record with a server that takes mail for the domain",
+			"null MX: the domain says that it takes no mail")}
 	case len(hosts) == 0:
 		return []Finding{a.checkImplicitMX(ctx, s, got)}
 	}
@@ -106,11 +110,13 @@ func (a *audit) checkMXHost(ctx context.Context, h mx) Finding {
 	case len(addrs) == 0 && got.outcome == failed:
 		return s.unknown("check the name servers of that host", "%s", got.describe())
 	case len(addrs) == 0:
-		return s.fail("give the host an address record, or take it out of the MX records", "the host has no address: %s", got.describe())
+		return s.fail("give the host an address record, or take it out of the MX records",
+			"the host has no address: %s", got.describe())
 	case !a.AllowPrivate && !slices.ContainsFunc(addrs, isPublic):
 		return s.fail("give the host a public address", "the host has no public address: %s", joinFirst(addrs))
 	case got.alias:
-		return s.warn("point the MX record to a name with address records of its own", "the host is an alias, which RFC 2181 section 10.3 forbids")
+		return s.warn("point the MX record to a name with address records of its own",
+			"the host is an alias, which RFC 2181 section 10.3 forbids")
 	}
 	return s.ok("%s", joinFirst(addrs))
 }
@@ -136,11 +142,13 @@ func (a *audit) checkSPF(ctx context.Context, public netip.Addr, ehlo string) Fi
 	switch result {
 	case spf.Pass:
 		if errors.Is(err, spf.ErrMatchedAll) {
-			return s.warn("end the SPF record of "+a.domain+" with -all or ~all, and name the addresses", "permitted, but so is the whole world: %s", reason)
+			return s.warn("end the SPF record of "+a.domain+" with -all or ~all, and name the addresses",
+				"permitted, but so is the whole world: %s", reason)
 		}
 		return s.ok("permitted by the SPF record of %s: %s", a.domain, reason)
 	case spf.None:
-		return s.warn("publish TXT \"v=spf1 "+mechanism+public.String()+" -all\" at "+a.domain, "%s has no SPF record", a.domain)
+		return s.warn("publish TXT \"v=spf1 "+mechanism+public.String()+" -all\" at "+a.domain, "%s has no SPF record",
+			a.domain)
 	case spf.Fail:
 		return s.fail(add, "SPF of %s forbids this address: %s", a.domain, reason)
 	case spf.SoftFail:
@@ -148,7 +156,8 @@ func (a *audit) checkSPF(ctx context.Context, public netip.Addr, ehlo string) Fi
 	case spf.Neutral:
 		return s.warn(add, "SPF of %s says nothing of this address (neutral): %s", a.domain, reason)
 	case spf.PermError:
-		return s.fail("correct the SPF record of "+a.domain, "SPF of %s is invalid, so it counts for nothing: %s", a.domain, reason)
+		return s.fail("correct the SPF record of "+a.domain, "SPF of %s is invalid, so it counts for nothing: %s",
+			a.domain, reason)
 	}
 	return s.unknown("check the name servers that its SPF record leads to", "SPF cannot be evaluated now: %s", reason)
 }

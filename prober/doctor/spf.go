@@ -12,14 +12,17 @@ import (
 	"probity/engine"
 )
 
-// evaluateSPF evaluates the SPF record of the MAIL FROM domain for an address (RFC 7208). The error says which mechanism matched, or why there
-// is no verdict; spf.ErrMatchedAll with a pass is a record that permits the whole world.
-func (a *audit) evaluateSPF(ctx context.Context, ip netip.Addr, sender engine.Address, ehlo string) (spf.Result, error) {
-	return spf.CheckHostWithSender(ip.Unmap().AsSlice(), ehlo, sender.String(), spf.WithContext(ctx), spf.WithResolver(spfResolver{a}))
+// evaluateSPF evaluates the SPF record of the MAIL FROM domain for an address (RFC 7208). The error says which
+// mechanism matched, or why there is no verdict; spf.ErrMatchedAll with a pass is a record that permits the whole
+// world.
+func (a *audit) evaluateSPF(ctx context.Context, ip netip.Addr, sender engine.Address,
+	ehlo string) (spf.Result, error) {
+	return spf.CheckHostWithSender(ip.Unmap().AsSlice(), ehlo, sender.String(), spf.WithContext(ctx),
+		spf.WithResolver(spfResolver{a}))
 }
 
-// spfResolver answers the evaluation from the audit's resolvers, within the audit's bounds. Failures are temporary errors and an empty
-// answer is "not found", as of a net.Resolver.
+// spfResolver answers the evaluation from the audit's resolvers, within the audit's bounds. Failures are temporary
+// errors and an empty answer is "not found", as of a net.Resolver.
 type spfResolver struct{ *audit }
 
 func (r spfResolver) records(ctx context.Context, name string, typ uint16) ([]dns.RR, error) {
@@ -31,7 +34,8 @@ func (r spfResolver) records(ctx context.Context, name string, typ uint16) ([]dn
 }
 
 func spfError(name string, got answer) error {
-	return &net.DNSError{Err: got.describe(), Name: name, IsTemporary: got.outcome == failed, IsNotFound: got.outcome != failed}
+	return &net.DNSError{Err: got.describe(), Name: name, IsTemporary: got.outcome == failed,
+		IsNotFound: got.outcome != failed}
 }
 
 func (r spfResolver) LookupTXT(ctx context.Context, name string) ([]string, error) {

@@ -36,7 +36,8 @@ type spfCase struct {
 	want   spf.Result
 }
 
-// spfCases are records for 25.0.0.1; ten and eleven are terms that cause so many lookups, crowd is a domain with 11 MX hosts.
+// spfCases are records for 25.0.0.1; ten and eleven are terms that cause so many lookups, crowd is a domain with 11 MX
+// hosts.
 func spfCases(ten string, tenZone []string, eleven string, elevenZone, crowd []string) []spfCase {
 	return []spfCase{
 		{"v=spf1 ip4:25.0.0.0/24 -all", nil, spf.Pass},

@@ -26,8 +26,8 @@ func (h *Hosts) AddressFailed(a netip.Addr, now time.Time) bool {
 	return down
 }
 
-// NextAddress returns the address of a host that is connected to next (RFC 5321 section 5.1): the first that has not failed, else the one
-// whose failure is over first. It is the zero Addr if there is none.
+// NextAddress returns the address of a host that is connected to next (RFC 5321 section 5.1): the first that has not
+// failed, else the one whose failure is over first. It is the zero Addr if there is none.
 func (h *Hosts) NextAddress(addrs []netip.Addr, now time.Time) (next netip.Addr) {
 	var earliest time.Time
 	for _, a := range addrs {
@@ -42,11 +42,12 @@ func (h *Hosts) NextAddress(addrs []netip.Addr, now time.Time) (next netip.Addr)
 	return next
 }
 
-// addressLife is how long an address that failed comes last, at any speed-up: longer than all addresses of a host take to fail.
+// addressLife is how long an address that failed comes last, at any speed-up: longer than all addresses of a host take
+// to fail.
 const addressLife = 2 * time.Minute
 
-// FailAddress records a failure before RCPT of one address of a host. It reports whether another is left, to which the next connection
-// goes. A reply is the host's, wherever it was given, unless it speaks of a trouble of the machine.
+// FailAddress records a failure before RCPT of one address of a host. It reports whether another is left, to which the
+// next connection goes. A reply is the host's, wherever it was given, unless it speaks of a trouble of the machine.
 func (h *Hosts) FailAddress(a netip.Addr, addrs []netip.Addr, seen *engine.Sighting, now time.Time) (another bool) {
 	if !a.IsValid() || seen.Event == engine.EventReply && seen.Finding.Meaning != engine.Temporary {
 		return false

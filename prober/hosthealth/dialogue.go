@@ -2,7 +2,8 @@ package hosthealth
 
 import "time"
 
-// carefulLife is how long a host is sent one command at a time after it did not endure more: its server may have been replaced.
+// carefulLife is how long a host is sent one command at a time after it did not endure more: its server may have been
+// replaced.
 const carefulLife = 24 * time.Hour
 
 // Dialogue is what connections have shown of a host as a partner in dialogue. The zero value knows nothing.
@@ -31,15 +32,17 @@ func (h *Hosts) ConfirmDialogue(host string) {
 	}
 }
 
-// DoubtDialogue records a connection whose replies could not be confirmed: the next ones get one command at a time, until one is.
+// DoubtDialogue records a connection whose replies could not be confirmed: the next ones get one command at a time,
+// until one is.
 func (h *Hosts) DoubtDialogue(host string) {
 	if r := h.record(host, maxHosts); r != nil {
 		r.dialogue = Dialogue{Careful: true}
 	}
 }
 
-// DistrustDialogue records a connection whose replies were out of step, or that a group of commands has ended. It reports whether the next
-// connection is more careful for it: not if this one was as careful, or if too many hosts are remembered.
+// DistrustDialogue records a connection whose replies were out of step, or that a group of commands has ended. It
+// reports whether the next connection is more careful for it: not if this one was as careful, or if too many hosts are
+// remembered.
 func (h *Hosts) DistrustDialogue(host string, now time.Time) (moreCareful bool) {
 	moreCareful = !h.Dialogue(host, now).Careful
 	r := h.record(host, maxHosts)

@@ -39,11 +39,12 @@ func TestDistrustIsOfNoUseWhereNothingIsRemembered(t *testing.T) {
 	require.False(t, h.FailAddress(a, []netip.Addr{a, b}, &engine.Sighting{Event: engine.EventTimeout}, start))
 }
 
-// TestAddressesTakeTurns: the first in the order of the DNS, the next after a failure; when all have failed, the host has, and the one
-// that failed first is tried first.
+// TestAddressesTakeTurns: the first in the order of the DNS, the next after a failure; when all have failed, the host
+// has, and the one that failed first is tried first.
 func TestAddressesTakeTurns(t *testing.T) {
 	var h Hosts
-	all := []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("2001:db8::1")}
+	all := []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"),
+		netip.MustParseAddr("2001:db8::1")}
 	refused := &engine.Sighting{Event: engine.EventConnectFailed}
 	require.False(t, h.NextAddress(nil, start).IsValid())
 	for i, a := range all {
@@ -63,7 +64,8 @@ func TestAddressesTakeTurns(t *testing.T) {
 // TestReplyIsTheHosts: another address is no way round a refusal; a trouble of one machine is not that of the next.
 func TestReplyIsTheHosts(t *testing.T) {
 	a, b := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
-	for meaning, want := range map[engine.Meaning]bool{engine.Blocked: false, engine.RateLimited: false, engine.SenderRefused: false,
+	for meaning, want := range map[engine.Meaning]bool{engine.Blocked: false, engine.RateLimited: false,
+		engine.SenderRefused:  false,
 		engine.MeaningUnknown: false, engine.Temporary: true} {
 		var h Hosts
 		got := h.FailAddress(a, []netip.Addr{a, b}, &engine.Sighting{Finding: engine.Finding{Meaning: meaning}}, start)
@@ -71,5 +73,6 @@ func TestReplyIsTheHosts(t *testing.T) {
 		require.Equal(t, want, h.AddressFailed(a, start))
 	}
 	var h Hosts
-	require.False(t, h.FailAddress(netip.Addr{}, []netip.Addr{b}, &engine.Sighting{Event: engine.EventNoAddress}, start))
+	require.False(t, h.FailAddress(netip.Addr{}, []netip.Addr{b}, &engine.Sighting{Event: engine.EventNoAddress},
+		start))
 }

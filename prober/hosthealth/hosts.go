@@ -11,10 +11,11 @@ const (
 	maxReplies  = 1000 // of them, because they replied
 	maxSilences = 3    // in a row; then the host is down
 
-	tarpitReply     = 5 * time.Second  // of one reply: less is no tarpit
-	tarpitFactor    = 4                // and so many times the host's fastest
-	tarpitReplies   = 10               // the pause, in times of a reply
-	longTarpitReply = 10 * time.Second // from here on the pause is the longest: the next replies, and its banner, would come too late
+	tarpitReply   = 5 * time.Second // of one reply: less is no tarpit
+	tarpitFactor  = 4               // and so many times the host's fastest
+	tarpitReplies = 10              // the pause, in times of a reply
+	// from here on the pause is the longest: the next replies, and its banner, would come too late
+	longTarpitReply = 10 * time.Second
 )
 
 // Hosts are the hosts of a ready queue. The zero value remembers none.
@@ -87,8 +88,9 @@ type Try struct {
 	Doubtful bool          // it takes a third one to confirm the host's failure: the fault may be ours
 }
 
-// RecordFailure records a failure that may not be the host's. It is confirmed if another connection to the host, begun later, has failed
-// too. If it is not, again is when the next one may be tried; it is zero if a connection of the same time has set that.
+// RecordFailure records a failure that may not be the host's. It is confirmed if another connection to the host, begun
+// later, has failed too. If it is not, again is when the next one may be tried; it is zero if a connection of the same
+// time has set that.
 func (h *Hosts) RecordFailure(host string, t Try, now time.Time) (confirmed bool, again time.Time) {
 	r := h.record(host, maxHosts)
 	switch {
@@ -109,7 +111,8 @@ func (h *Hosts) RecordFailure(host string, t Try, now time.Time) (confirmed bool
 	return true, time.Time{}
 }
 
-// ForgetFailures forgets the unconfirmed failures of a host: it was reached, or failed in a way that needs no second failure.
+// ForgetFailures forgets the unconfirmed failures of a host: it was reached, or failed in a way that needs no second
+// failure.
 func (h *Hosts) ForgetFailures(host string) {
 	if r := h.records[host]; r != nil {
 		h.forgetFailures(host, r)
@@ -129,8 +132,8 @@ func (h *Hosts) FirstFailureBegan(host string, began time.Time) time.Time {
 	return began
 }
 
-// DropUnconfirmed forgets the failures of hosts where the last one was before a time: a host that fails once a day fails for the first
-// time each day. It returns how many hosts have unconfirmed failures still.
+// DropUnconfirmed forgets the failures of hosts where the last one was before a time: a host that fails once a day
+// fails for the first time each day. It returns how many hosts have unconfirmed failures still.
 func (h *Hosts) DropUnconfirmed(before time.Time) (left int) {
 	for host, r := range h.records {
 		switch {
@@ -144,8 +147,8 @@ func (h *Hosts) DropUnconfirmed(before time.Time) (left int) {
 	return left
 }
 
-// RecordSilence records a connection on which a host took recipients and answered none. It reports the third in a row: the host is down,
-// and counting begins again.
+// RecordSilence records a connection on which a host took recipients and answered none. It reports the third in a row:
+// the host is down, and counting begins again.
 func (h *Hosts) RecordSilence(host string) (silent bool) {
 	r := h.record(host, maxHosts)
 	if r == nil {
@@ -168,8 +171,8 @@ func (h *Hosts) RecordAnswer(host string) {
 	}
 }
 
-// RecordReplyTime records how long a host took for a reply. If it has become a tarpit, the pause is how long it needs rest: the longer
-// the slower it is, so that it recovers about as fast as it slows down. Else it is zero.
+// RecordReplyTime records how long a host took for a reply. If it has become a tarpit, the pause is how long it needs
+// rest: the longer the slower it is, so that it recovers about as fast as it slows down. Else it is zero.
 func (h *Hosts) RecordReplyTime(host string, took, longestPause time.Duration) (pause time.Duration) {
 	took = max(took, 1) // zero is unknown
 	r := h.record(host, maxReplies)

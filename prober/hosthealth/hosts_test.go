@@ -31,8 +31,8 @@ func TestHostIsDownOnlyForAWhile(t *testing.T) {
 	require.Empty(t, h.records)
 }
 
-// TestFailureIsConfirmedByALaterConnection: by the second one, or the third if the fault may be ours; one that was begun before the last
-// one failed confirms nothing.
+// TestFailureIsConfirmedByALaterConnection: by the second one, or the third if the fault may be ours; one that was
+// begun before the last one failed confirms nothing.
 func TestFailureIsConfirmedByALaterConnection(t *testing.T) {
 	type step struct {
 		began, ended time.Duration
@@ -41,15 +41,19 @@ func TestFailureIsConfirmedByALaterConnection(t *testing.T) {
 		again        time.Duration // after the end; 0 for none
 	}
 	for name, steps := range map[string][]step{
-		"second":           {{0, 1, false, false, time.Second}, {2, 3, false, true, 0}},
-		"at the same time": {{0, 5, false, false, time.Second}, {1, 6, false, false, 0}, {5, 7, false, false, 0}, {6, 8, false, true, 0}},
-		"doubtful":         {{0, 1, true, false, time.Second}, {2, 3, true, false, 2 * time.Second}, {4, 5, true, true, 0}},
-		"doubtful at last": {{0, 1, false, false, time.Second}, {2, 3, true, false, 2 * time.Second}, {4, 5, false, true, 0}},
+		"second": {{0, 1, false, false, time.Second}, {2, 3, false, true, 0}},
+		"at the same time": {{0, 5, false, false, time.Second}, {1, 6, false, false, 0}, {5, 7, false, false, 0},
+			{6, 8, false, true, 0}},
+		"doubtful": {{0, 1, true, false, time.Second}, {2, 3, true, false, 2 * time.Second},
+			{4, 5, true, true, 0}},
+		"doubtful at last": {{0, 1, false, false, time.Second}, {2, 3, true, false, 2 * time.Second},
+			{4, 5, false, true, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var h Hosts
 			for _, s := range steps {
-				confirmed, again := h.RecordFailure(host, Try{Began: at(s.began), Backoff: time.Second, Doubtful: s.doubtful}, at(s.ended))
+				confirmed, again := h.RecordFailure(host,
+					Try{Began: at(s.began), Backoff: time.Second, Doubtful: s.doubtful}, at(s.ended))
 				require.Equal(t, s.confirmed, confirmed)
 				if s.again == 0 {
 					require.Zero(t, again)

@@ -10,18 +10,20 @@ import (
 	"probity/prober/budget"
 )
 
-// The positive control. Some receivers defend themselves by refusing everybody in the words of an unknown user: after a number of unknown
-// recipients, past a quota, or for the rest of a connection. So a refusal that would condemn is held until its connection has accepted a
-// recipient after it. Mostly that is another target. Where none is left, or the connection may have one refusal more, the control is sent: a
-// recipient that the host has accepted before. If it is refused, the held refusals are taken for a rate limit, and the next connection begins
-// with the control. What a connection leaves without a control goes to the host's next one, whose first recipient is then the control. Where
-// the host has accepted no recipient yet, a refusal waits for one while targets are left.
+// The positive control. Some receivers defend themselves by refusing everybody in the words of an unknown user: after a
+// number of unknown recipients, past a quota, or for the rest of a connection. So a refusal that would condemn is held
+// until its connection has accepted a recipient after it. Mostly that is another target. Where none is left, or the
+// connection may have one refusal more, the control is sent: a recipient that the host has accepted before. If it is
+// refused, the held refusals are taken for a rate limit, and the next connection begins with the control. What a
+// connection leaves without a control goes to the host's next one, whose first recipient is then the control. Where the
+// host has accepted no recipient yet, a refusal waits for one while targets are left.
 //
-// Some receivers answer truthfully only to the first recipient of a connection or of a transaction. So a refusal in a later place is controlled
-// when the host is known to accept recipients in such a place, over a connection that refused one before. Until then the control is sent twice
-// in one transaction, and behind a decoy.
+// Some receivers answer truthfully only to the first recipient of a connection or of a transaction. So a refusal in a
+// later place is controlled when the host is known to accept recipients in such a place, over a connection that refused
+// one before. Until then the control is sent twice in one transaction, and behind a decoy.
 
-// memory is what a ready queue remembers of a host for as long as the queue lives: rows that were deferred find it again.
+// memory is what a ready queue remembers of a host for as long as the queue lives: rows that were deferred find it
+// again.
 type memory struct {
 	local, domain string // the control; empty until the host has accepted a recipient
 	doubtful      bool   // it was refused over the last connection: the next one begins with it, alone
@@ -50,8 +52,8 @@ func (a *lastAnswer) record(answer uint64, at time.Time) {
 	a.answer, a.at = answer, at
 }
 
-// recordAnswer counts the answer to a target, and returns what the host had shown before: the last answer of the opposite sort, and how many
-// there were of each.
+// recordAnswer counts the answer to a target, and returns what the host had shown before: the last answer of the
+// opposite sort, and how many there were of each.
 func (m *memory) recordAnswer(seen *engine.Sighting, answer uint64) control.Control {
 	before := control.Control{Refused: m.refused.count, Accepted: m.accepted.count}
 	var opposite lastAnswer
@@ -132,7 +134,8 @@ func (h *Host) settleHeld(now time.Time, out *[]Finished, wanted func(*Probe) bo
 	}
 }
 
-// SettleUncontrolled settles the refusals that wait for the first recipient that the host accepts, if none is left that it may accept.
+// SettleUncontrolled settles the refusals that wait for the first recipient that the host accepts, if none is left that
+// it may accept.
 func (h *Host) SettleUncontrolled(connections int, now time.Time, out []Finished) []Finished {
 	if connections == 0 && !h.hasControl() {
 		h.settleHeld(now, &out, func(p *Probe) bool { return h.noTargetLeft(p.Priority) }, nil)
@@ -140,11 +143,12 @@ func (h *Host) SettleUncontrolled(connections int, now time.Time, out []Finished
 	return out
 }
 
-// maxHeldTime is how long a refusal waits for a control over another connection. Where targets are left, the hour of a budget may lie between.
+// maxHeldTime is how long a refusal waits for a control over another connection. Where targets are left, the hour of a
+// budget may lie between.
 const maxHeldTime = 2 * time.Hour
 
-// SettleOverdue settles the refusals that have waited too long, and those that a single call waits for while no control is known. They count,
-// unless the host refused its control last.
+// SettleOverdue settles the refusals that have waited too long, and those that a single call waits for while no control
+// is known. They count, unless the host refused its control last.
 func (s *Set) SettleOverdue(now time.Time, out []Finished) []Finished {
 	done := map[*Host]bool{}
 	for _, d := range s.domains {
@@ -195,8 +199,8 @@ func (h *Host) NeedsControl(connection uint32) bool {
 // fewRefusals is how many refusals a connection may have when the last of them is left to the control.
 const fewRefusals = 3
 
-// TargetsLeft is how many more targets and decoys a connection may have, of which so many were sent and so many may be refused. Three refusals
-// sent together would leave none for what controls them.
+// TargetsLeft is how many more targets and decoys a connection may have, of which so many were sent and so many may be
+// refused. Three refusals sent together would leave none for what controls them.
 func (h *Host) TargetsLeft(sent, refusals int) int {
 	left := math.MaxInt
 	if bound := h.memory.perConnection; bound > 0 {
@@ -214,8 +218,8 @@ func (h *Host) TargetsLeft(sent, refusals int) int {
 	return max(0, left)
 }
 
-// RecordReply records what a reply shows of the connection. If it accepts a recipient, the refusals that the connection holds are controlled, and
-// those that it was sent after.
+// RecordReply records what a reply shows of the connection. If it accepts a recipient, the refusals that the connection
+// holds are controlled, and those that it was sent after.
 func (r *Replies) RecordReply(on *Progress, to Recipient, rcpt smtp.Rcpt, seen *engine.Sighting) {
 	h, m := r.host, r.host.memory
 	if to.Probe != nil {
@@ -269,8 +273,8 @@ type Progress struct {
 	Refused      uint8  // of them, as unknown, at most 255
 }
 
-// DeliverControl handles the reply to a control of a group. It returns true if the control was refused: then the connection is of no more
-// use, and if it was the first recipient, the host refuses everybody.
+// DeliverControl handles the reply to a control of a group. It returns true if the control was refused: then the
+// connection is of no more use, and if it was the first recipient, the host refuses everybody.
 func (r *Replies) DeliverControl(g *Group, on Progress, a Answer) (refused bool) {
 	h, m := r.host, r.host.memory
 	h.controlsInFlight--
@@ -297,7 +301,8 @@ func (r *Replies) DeliverControl(g *Group, on Progress, a Answer) (refused bool)
 		if on.Answers == 0 {
 			m.refusedAll, h.MaxRecipients = true, 1
 		}
-		if r.place == placeBehind && m.acceptsIn < placeBehind { // it may answer only to the first, of a connection or of a transaction
+		// it may answer only to the first, of a connection or of a transaction
+		if r.place == placeBehind && m.acceptsIn < placeBehind {
 			m.suspectedMost = 1
 		}
 		h.settleHeld(r.Now, &r.Finished, ended, disbelieve)
@@ -320,7 +325,8 @@ func RefusesKnown() engine.Finding {
 // disbelieve takes a probe's refusal for a rate limit.
 func disbelieve(p *Probe) { p.Ev.Seen[len(p.Ev.Seen)-1].Finding = RefusesKnown() }
 
-// controlUnanswered ends the flight of a control without a reply. Refusals of connections that have ended do not wait for a third one.
+// controlUnanswered ends the flight of a control without a reply. Refusals of connections that have ended do not wait
+// for a third one.
 func (r *Replies) controlUnanswered() {
 	r.host.controlsInFlight--
 	r.host.settleHeld(r.Now, &r.Finished, func(p *Probe) bool { return p.connection == 0 }, nil)
@@ -335,14 +341,15 @@ func (h *Host) Carry(connection uint32) {
 	}
 }
 
-// EndConnection ends the hold of a connection. Its refusals wait for the host's next one, but no single call does. Those that came after a
-// refused control are not believed.
+// EndConnection ends the hold of a connection. Its refusals wait for the host's next one, but no single call does.
+// Those that came after a refused control are not believed.
 func (h *Host) EndConnection(connection uint32, now time.Time, out []Finished) []Finished {
 	if h.memory.doubtful {
 		h.settleHeld(now, &out, func(p *Probe) bool { return p.connection == connection }, disbelieve)
 		return out
 	}
-	h.settleHeld(now, &out, func(p *Probe) bool { return p.connection == connection && p.Priority == budget.Single }, nil)
+	h.settleHeld(now, &out, func(p *Probe) bool { return p.connection == connection && p.Priority == budget.Single },
+		nil)
 	h.Carry(connection)
 	return out
 }
@@ -360,7 +367,8 @@ func (h *Host) carried(priority budget.Priority) (n int) {
 	return n
 }
 
-// addControl adds the control if it is due. It reports whether it goes alone: a single call waits for it, or the host is in doubt.
+// addControl adds the control if it is due. It reports whether it goes alone: a single call waits for it, or the host
+// is in doubt.
 func (f *filling) addControl(with Fill, rooms [budget.NumPriorities]int) (alone bool) {
 	h := f.host
 	if !h.hasControl() || f.g.Control {
@@ -384,8 +392,10 @@ func (f *filling) addControl(with Fill, rooms [budget.NumPriorities]int) (alone 
 			priority = max(priority, p.Priority)
 		}
 	}
-	due = due || held > 0 && (m.refusedAll || with.ControlOnly || with.TargetsLeft == 0 || held >= maxHeldRefusals || h.noTargetLeft(priority))
-	room := rooms[budget.Single] - len(f.g.Recipients)     // it may use what jobs leave to single calls: their own room may be used up
+	due = due || held > 0 && (m.refusedAll || with.ControlOnly || with.TargetsLeft == 0 || held >= maxHeldRefusals ||
+		h.noTargetLeft(priority))
+	// it may use what jobs leave to single calls: their own room may be used up
+	room := rooms[budget.Single] - len(f.g.Recipients)
 	leave := twice && own == 0 && room == 1 && !with.First // to a connection with room for two
 	if !due || room <= 0 || leave {
 		return doubtful

@@ -7,8 +7,9 @@ import (
 	"probity/prober/budget"
 )
 
-// Cost counts a group whose outcome is known. What was sent and not answered counts as refused, behind a refused MAIL too: not every server
-// answers 503 there. Without pipelining, what stands behind the first that was not answered was not sent (RFC 2920 section 3).
+// Cost counts a group whose outcome is known. What was sent and not answered counts as refused, behind a refused MAIL
+// too: not every server answers 503 there. Without pipelining, what stands behind the first that was not answered was
+// not sent (RFC 2920 section 3).
 func (g *Group) Cost(seen []Answer, o *smtp.Outcome, pipelined bool) (b budget.Cost) {
 	recipients := g.Recipients
 	b.Recipients, b.Long = len(recipients), longJobs(recipients)

@@ -11,8 +11,8 @@ import (
 	"probity/prober/budget"
 )
 
-// TestTransactionCost counts transactions of rows of long jobs (l), others (s) and decoys for either. Replies: 2, 4, 5 by their first digit, "-"
-// for none, "u" for not asked without SMTPUTF8.
+// TestTransactionCost counts transactions of rows of long jobs (l), others (s) and decoys for either. Replies: 2, 4, 5
+// by their first digit, "-" for none, "u" for not asked without SMTPUTF8.
 func TestTransactionCost(t *testing.T) {
 	for _, x := range []struct {
 		asks, replies string
@@ -24,7 +24,8 @@ func TestTransactionCost(t *testing.T) {
 		{"llss", "5522", true, 250, budget.Cost{Recipients: 4, Accepted: 2, Long: 2, LongRefused: 2}},
 		{"llss", "4--5", true, 250, budget.Cost{Recipients: 4, Deferred: 1, Long: 2, LongRefused: 1}},
 		{"llss", "5---", true, 250, budget.Cost{Recipients: 4, Long: 2, LongRefused: 2}},
-		{"llss", "5---", false, 250, budget.Cost{Recipients: 4, Unsent: 2, Long: 2, LongRefused: 2}}, // those behind are short rows: both long ones count
+		// those behind are short rows: both long ones count
+		{"llss", "5---", false, 250, budget.Cost{Recipients: 4, Unsent: 2, Long: 2, LongRefused: 2}},
 		{"sslll", "55---", false, 250, budget.Cost{Recipients: 5, Unsent: 2, Long: 3, LongRefused: 1}},
 		{"slsl", "----", false, 550, budget.Cost{Recipients: 4, Unsent: 4, Long: 2}},
 		{"slsl", "----", true, 550, budget.Cost{Recipients: 4, Long: 2, LongRefused: 2}},
@@ -70,7 +71,8 @@ func costOfReplies(recipients, replies string, pipelined bool, mail int) budget.
 			o.NoUTF8 = append(o.NoUTF8, i)
 		case '-':
 		default:
-			seen = append(seen, Answer{Recipient: i, Reply: engine.Reply{Stage: engine.StageRcpt, Code: int(c-'0')*100 + 50}})
+			seen = append(seen, Answer{Recipient: i,
+				Reply: engine.Reply{Stage: engine.StageRcpt, Code: int(c-'0')*100 + 50}})
 		}
 	}
 	return (&Group{Recipients: all}).Cost(seen, &o, pipelined)

@@ -38,11 +38,12 @@ type decoy struct {
 // maxDecoyTries is how often a decoy gets no reply before the domain is left unconfirmed.
 const maxDecoyTries = 3
 
-// maxUnresolvedTries is the same for failed lookups of the host, which are more often our resolver's fault: ten minutes.
+// maxUnresolvedTries is the same for failed lookups of the host, which are more often our resolver's fault: ten
+// minutes.
 const maxUnresolvedTries = 20
 
-// usableFor reports whether the sighting may be used for a probe. A deferred decoy says nothing about a target that was accepted later: it
-// is asked again after the wait that the target had.
+// usableFor reports whether the sighting may be used for a probe. A deferred decoy says nothing about a target that was
+// accepted later: it is asked again after the wait that the target had.
 func (d *decoy) usableFor(p *Probe, now time.Time) bool {
 	if d.state != decoyKnown {
 		return false
@@ -133,7 +134,8 @@ func (dq *Domain) AwaitDecoy(p *Probe) {
 	}
 }
 
-// expediteDecoy raises the priority of a pending decoy; a known one is requested again for the unconfirmed probes that wait.
+// expediteDecoy raises the priority of a pending decoy; a known one is requested again for the unconfirmed probes that
+// wait.
 func (dq *Domain) expediteDecoy(priority budget.Priority) {
 	d, h := &dq.decoy, dq.host
 	switch {
@@ -182,9 +184,10 @@ func (dq *Domain) deliverDecoy(seen engine.Sighting, now time.Time, out []Finish
 	return out
 }
 
-// recordNamed completes the sighting of a temporary reply to the decoy that names an unknown user. It counts when the decoy got the same before,
-// at least as long ago as a probe that waits for it was made to wait: the wait after an attempt is longer than those before it, so
-// what greylists in these words has let the target pass in less. Until then the time of the first stands.
+// recordNamed completes the sighting of a temporary reply to the decoy that names an unknown user. It counts when the
+// decoy got the same before, at least as long ago as a probe that waits for it was made to wait: the wait after an
+// attempt is longer than those before it, so what greylists in these words has let the target pass in less. Until then
+// the time of the first stands.
 func (d *decoy) recordNamed(seen *engine.Sighting) {
 	before := &d.sighting
 	switch {
@@ -209,10 +212,12 @@ func unansweredDecoy(dq *Domain, e engine.Event, now time.Time) engine.Sighting 
 	return engine.Sighting{Subject: engine.SubjectDecoy, Event: e, Host: dq.host.Name, At: now}
 }
 
-// FailDecoys counts a failed try for the pending decoys of a host that is down, unless the fault may be ours. After maxDecoyTries the
-// waiting probes go on without a reply. It reports whether decoys are pending still, and whether each of them has failed once only: then
-// the next try comes soon, as a host may refuse a greeting for a moment and a single call may wait.
-func (h *Host) FailDecoys(e engine.Event, ours bool, now time.Time, out []Finished) (finished []Finished, pending, soon bool) {
+// FailDecoys counts a failed try for the pending decoys of a host that is down, unless the fault may be ours. After
+// maxDecoyTries the waiting probes go on without a reply. It reports whether decoys are pending still, and whether each
+// of them has failed once only: then the next try comes soon, as a host may refuse a greeting for a moment and a single
+// call may wait.
+func (h *Host) FailDecoys(e engine.Event, ours bool, now time.Time,
+	out []Finished) (finished []Finished, pending, soon bool) {
 	soon = true
 	for _, dq := range h.DropPendingDecoys() {
 		d := &dq.decoy
@@ -258,8 +263,9 @@ func (d *decoy) priority() budget.Priority {
 	return priority
 }
 
-// DecoyLocalPart is the local part of a domain's decoy. It looks natural and cannot be guessed without this node's secret.
-// It follows from the domain and the week, so that a greylisted decoy ages under one name (RFC 6647 section 2.3).
+// DecoyLocalPart is the local part of a domain's decoy. It looks natural and cannot be guessed without this node's
+// secret. It follows from the domain and the week, so that a greylisted decoy ages under one name (RFC 6647 section
+// 2.3).
 func DecoyLocalPart(k *cache.Keyer, domain string, now time.Time) string {
 	week := now.Unix() / int64(cache.LifeFact/time.Second)
 	d := k.Digest("decoy", domain+string(rune('a'+week%26)))
@@ -269,8 +275,11 @@ func DecoyLocalPart(k *cache.Keyer, domain string, now time.Time) string {
 	return syllable(0) + syllable(1) + syllable(2) + "." + syllable(3) + syllable(4) + syllable(5)
 }
 
-// Six syllables of one of 21 onsets and one of 20 rimes: 52 bits, 13 to 25 letters, valid under every provider's mailbox rules.
+// Six syllables of one of 21 onsets and one of 20 rimes: 52 bits, 13 to 25 letters, valid under every provider's
+// mailbox rules.
 var (
-	decoyOnsets = [...]string{"b", "br", "d", "dr", "f", "g", "gr", "h", "k", "kl", "l", "m", "n", "p", "r", "s", "st", "t", "tr", "v", "w"}
-	decoyRimes  = [...]string{"a", "e", "i", "o", "u", "al", "an", "ar", "el", "en", "er", "il", "in", "ir", "ol", "on", "or", "ul", "un", "ur"}
+	decoyOnsets = [...]string{"b", "br", "d", "dr", "f", "g", "gr", "h", "k", "kl", "l", "m", "n", "p", "r", "s", "st",
+		"t", "tr", "v", "w"}
+	decoyRimes = [...]string{"a", "e", "i", "o", "u", "al", "an", "ar", "el", "en", "er", "il", "in", "ir", "ol", "on",
+		"or", "ul", "un", "ur"}
 )

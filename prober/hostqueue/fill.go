@@ -51,13 +51,14 @@ func (r Recipient) Waiter() *Probe {
 	return r.Domain.decoy.waiting.first
 }
 
-// DueFinding is the finding of a reply with the action that is due now. A refusal of the sender only slows the queue while it
-// may not be final: the same connection accepted another recipient from this sender, or the refusal is temporary and its
-// recipient will be asked again, when a callout to our domain may be complete.
+// DueFinding is the finding of a reply with the action that is due now. A refusal of the sender only slows the queue
+// while it may not be final: the same connection accepted another recipient from this sender, or the refusal is
+// temporary and its recipient will be asked again, when a callout to our domain may be complete.
 func (r Recipient) DueFinding(seen *engine.Sighting) engine.Finding {
 	f := seen.Finding
 	again := seen.Deferred() && (r.Probe == nil || r.Probe.Ev.Attempts < len(r.Probe.Policy.Schedule))
-	if f.Meaning == engine.SenderRefused && f.Action.Kind == engine.ActionQuarantine && (again || seen.NeighbourAccepted) {
+	if f.Meaning == engine.SenderRefused && f.Action.Kind == engine.ActionQuarantine &&
+		(again || seen.NeighbourAccepted) {
 		f.Action = engine.Action{Kind: engine.ActionSlow, For: 10 * time.Minute}
 		if seen.Reply.Code == 421 {
 			f.Action.Kind = engine.ActionClose
@@ -122,8 +123,8 @@ type Fill struct {
 	Now         time.Time
 }
 
-// Fill adds a transaction to a group, single calls first, then decoys, then jobs. It returns how many recipients it has, and how many of
-// them are for rows of long jobs.
+// Fill adds a transaction to a group, single calls first, then decoys, then jobs. It returns how many recipients it
+// has, and how many of them are for rows of long jobs.
 func (h *Host) Fill(g *Group, with Fill) (n, longJobRows int) {
 	s, from := h.set, len(g.Recipients)
 	f := filling{host: h, g: g, oneDomain: with.OneDomain || h.OneDomain, keyer: with.Keyer, now: with.Now}
@@ -205,8 +206,8 @@ func (f *filling) addProbe(p *Probe) {
 	f.add(Recipient{Probe: p, Domain: p.domain, LongJob: p.Priority == budget.LongJob}, p.Ev.Address.Local())
 }
 
-// addProbes takes probes of one priority while the transaction holds fewer than room. A domain that has more goes to the ring's end, so
-// that no domain keeps the others waiting.
+// addProbes takes probes of one priority while the transaction holds fewer than room. A domain that has more goes to
+// the ring's end, so that no domain keeps the others waiting.
 func (f *filling) addProbes(priority budget.Priority, room int) {
 	r := &f.host.domains[priority]
 	for looked := r.Len(); looked > 0 && len(f.g.Recipients) < room; looked-- {
@@ -232,7 +233,8 @@ func (f *filling) addAllDecoys(rooms [budget.NumPriorities]int) {
 	}
 }
 
-// addDecoys adds pending decoys of one priority, looking at so many at most, while the transaction holds fewer than room.
+// addDecoys adds pending decoys of one priority, looking at so many at most, while the transaction holds fewer than
+// room.
 func (f *filling) addDecoys(r *ring.Ring[*Domain], look, room int) {
 	for looked := min(look, r.Len()); looked > 0 && len(f.g.Recipients) < room; looked-- {
 		dq := r.Pop()
@@ -247,6 +249,7 @@ func (f *filling) addDecoys(r *ring.Ring[*Domain], look, room int) {
 		}
 		dq.decoy.state = decoyAsking
 		dq.decoy.asked++
-		f.add(Recipient{Domain: dq, LongJob: dq.decoy.priority() == budget.LongJob}, DecoyLocalPart(f.keyer, dq.Name, f.now))
+		f.add(Recipient{Domain: dq, LongJob: dq.decoy.priority() == budget.LongJob},
+			DecoyLocalPart(f.keyer, dq.Name, f.now))
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"probity/prober/budget"
 )
 
-// Held is what the replies of a connection came to, until it is known that each was the reply to its command (smtp.Session.Confirmed): a
-// server that once sent a reply too many would have answered for the wrong recipients.
+// Held is what the replies of a connection came to, until it is known that each was the reply to its command
+// (smtp.Session.Confirmed): a server that once sent a reply too many would have answered for the wrong recipients.
 type Held struct {
 	Finished []Finished
 	Facts    []DomainFact
@@ -24,8 +24,8 @@ func (h *Held) Add(r *Replies) {
 // maxHeld is how many transactions a connection carries while it holds answers.
 const maxHeld = 8
 
-// Overdue reports whether what is held must wait no longer for the end of its connection: answers of single calls for nothing but their
-// decoys, those of jobs for maxHeld transactions.
+// Overdue reports whether what is held must wait no longer for the end of its connection: answers of single calls for
+// nothing but their decoys, those of jobs for maxHeld transactions.
 func (h *Held) Overdue(at *Host, transactions int) bool {
 	if slices.ContainsFunc(h.Finished, func(f Finished) bool { return f.Probe.Priority == budget.Single }) {
 		return at.Waiting(budget.Single) == 0
@@ -33,9 +33,9 @@ func (h *Held) Overdue(at *Host, transactions int) bool {
 	return len(h.Finished) > 0 && transactions >= maxHeld
 }
 
-// Void takes back all that a connection has shown: its replies to targets and decoys count for nothing, and are asked for again. why is
-// what targets see instead; EventReply for nothing. All held probes are in the queue again, how many is returned, and what comes of
-// them is held instead.
+// Void takes back all that a connection has shown: its replies to targets and decoys count for nothing, and are asked
+// for again. why is what targets see instead; EventReply for nothing. All held probes are in the queue again, how many
+// is returned, and what comes of them is held instead.
 func (h *Held) Void(at *Host, number uint32, why engine.Event, now time.Time) (queued int) {
 	s := at.set
 	for _, d := range s.domains {
@@ -68,7 +68,8 @@ func (h *Held) Void(at *Host, number uint32, why engine.Event, now time.Time) (q
 	return queued
 }
 
-// void drops the replies of a connection from a probe's evidence. It reports whether there were any; one to the target becomes why.
+// void drops the replies of a connection from a probe's evidence. It reports whether there were any; one to the target
+// becomes why.
 func (p *Probe) void(number uint32, why engine.Sighting) (concerned bool) {
 	kept, target := p.Ev.Seen[:0], false
 	for _, seen := range p.Ev.Seen {

@@ -61,12 +61,13 @@ type Host struct {
 	Name       string
 	LastDomain string // of the domain made last
 
-	set           *Set
-	memory        *memory
-	domainCount   int
-	domains       [budget.NumPriorities]ring.Ring[*Domain]
-	queued        [budget.NumPriorities]int                // probes in the domains and in retryFirst
-	retryFirst    probeList                                // probes whose connection was lost while they waited: first on the next one
+	set         *Set
+	memory      *memory
+	domainCount int
+	domains     [budget.NumPriorities]ring.Ring[*Domain]
+	queued      [budget.NumPriorities]int // probes in the domains and in retryFirst
+	// probes whose connection was lost while they waited: first on the next one
+	retryFirst    probeList
 	held          probeList                                // refused probes that wait for a control (control.go)
 	pendingDecoys [budget.NumPriorities]ring.Ring[*Domain] // domains with a pending decoy, by decoy.ringPriority
 	retryDecoys   [budget.NumPriorities]ring.Ring[*Domain] // domains whose decoy must be tried again
@@ -80,8 +81,8 @@ type Host struct {
 	refusing bool        // it refused a recipient in this hour, or may be about to: see unconfirmed.go
 	suspect  bool        // half of what it may refuse in an hour was refused: see suspect_decoy.go
 	inFlight []sentGroup // groups of transactions in flight
-	// By the set's count of answers: a recipient sent after the acceptances up to confirmedUpTo was refused. Those after lastStart are
-	// of the group answered last; the ones before lastRefused precede a refusal there.
+	// By the set's count of answers: a recipient sent after the acceptances up to confirmedUpTo was refused. Those
+	// after lastStart are of the group answered last; the ones before lastRefused precede a refusal there.
 	confirmedUpTo, lastStart, lastRefused uint64
 	refusal                               *engine.Witness // of lastRefused
 	unconfirmed                           []*Domain       // whose accepted probes wait for any refusal
@@ -151,7 +152,8 @@ func (s *Set) store(d *Domain) {
 
 func (dq *Domain) key() domainKey { return domainKey{dq.Name, dq.host.Name} }
 
-// Enqueue adds a probe, first or last of those that wait; if it has lost a connection, to those that come first on the next one.
+// Enqueue adds a probe, first or last of those that wait; if it has lost a connection, to those that come first on the
+// next one.
 func (dq *Domain) Enqueue(p *Probe, at Place) {
 	h, priority := dq.host, p.Priority
 	p.domain = dq
@@ -209,8 +211,8 @@ func (s *Set) Promote(p *Probe, priority budget.Priority) bool {
 	return true
 }
 
-// Withdraw takes a probe out. It returns false if a session has it, or if its target has answered and it waits for a decoy or a
-// refusal: that is paid for, and its row comes again. With evenAnswered it is taken out all the same.
+// Withdraw takes a probe out. It returns false if a session has it, or if its target has answered and it waits for a
+// decoy or a refusal: that is paid for, and its row comes again. With evenAnswered it is taken out all the same.
 func (s *Set) Withdraw(p *Probe, evenAnswered bool) bool {
 	if p.inList == nil || (p.inList == &p.domain.decoy.waiting || p.inList == &p.domain.host.held) && !evenAnswered {
 		return false
@@ -313,7 +315,8 @@ func (h *Host) Empty() bool { return h.domainCount == 0 }
 // RemoveIfEmpty removes a domain that is not used.
 func (dq *Domain) RemoveIfEmpty() {
 	s := dq.host.set
-	if dq.queues[budget.LongJob].n+dq.queues[budget.ShortJob].n+dq.queues[budget.Single].n+dq.decoy.waiting.n+dq.inFlight+dq.listed > 0 ||
+	if dq.queues[budget.LongJob].n+dq.queues[budget.ShortJob].n+dq.queues[budget.Single].n+dq.decoy.waiting.n+
+		dq.inFlight+dq.listed > 0 ||
 		dq.scheduled != [budget.NumPriorities]bool{} || dq.decoy.state.busy() || s.domains[dq.key()] != dq {
 		return
 	}

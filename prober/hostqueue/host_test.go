@@ -37,11 +37,12 @@ func (hq *Host) takePendingDecoys() (all []*Domain) {
 	return all
 }
 
-// TestDecoysAreAskedByPriority: a decoy that a single call waits for comes first, that of a short job next, whatever was added
-// before, and each priority's are counted.
+// TestDecoysAreAskedByPriority: a decoy that a single call waits for comes first, that of a short job next, whatever
+// was added before, and each priority's are counted.
 func TestDecoysAreAskedByPriority(t *testing.T) {
 	hq := &Host{set: &Set{Owner: idleOwner{}}}
-	for _, priority := range [...]budget.Priority{budget.LongJob, budget.ShortJob, budget.LongJob, budget.ShortJob, budget.Single, budget.LongJob, budget.ShortJob} {
+	for _, priority := range [...]budget.Priority{budget.LongJob, budget.ShortJob, budget.LongJob, budget.ShortJob,
+		budget.Single, budget.LongJob, budget.ShortJob} {
 		awaitingDecoy(hq, priority)
 	}
 	require.Equal(t, 1, hq.pendingDecoysFor(budget.Single))
@@ -50,11 +51,12 @@ func TestDecoysAreAskedByPriority(t *testing.T) {
 	for _, dq := range hq.takePendingDecoys() {
 		order = append(order, dq.decoy.priority())
 	}
-	require.Equal(t, []budget.Priority{budget.Single, budget.ShortJob, budget.ShortJob, budget.ShortJob, budget.LongJob, budget.LongJob, budget.LongJob}, order)
+	require.Equal(t, []budget.Priority{budget.Single, budget.ShortJob, budget.ShortJob, budget.ShortJob, budget.LongJob,
+		budget.LongJob, budget.LongJob}, order)
 }
 
-// TestExpeditedDecoyIsFirst expedites one of several pending decoys: it comes before those of its old priority and after those of
-// its new one; the others keep their order. A waiter of its own priority changes nothing.
+// TestExpeditedDecoyIsFirst expedites one of several pending decoys: it comes before those of its old priority and
+// after those of its new one; the others keep their order. A waiter of its own priority changes nothing.
 func TestExpeditedDecoyIsFirst(t *testing.T) {
 	for i := range 5 {
 		hq := &Host{set: &Set{Owner: idleOwner{}}}

@@ -24,10 +24,11 @@ type Probe struct {
 	urgent atomic.Bool // a single call waits for it
 
 	// Guarded by the ready queue's mutex while it has the probe; the code that removes it becomes the owner.
-	Sends            uint8 // RCPTs sent, answered or not: at most MaxSends
-	Priority         budget.Priority
-	refusedIn        place         // the place of its refusal, while it is held
-	refusedBefore    uint8         // recipients that its connection had refused as unknown before its last reply, at most 255
+	Sends     uint8 // RCPTs sent, answered or not: at most MaxSends
+	Priority  budget.Priority
+	refusedIn place // the place of its refusal, while it is held
+	// recipients that its connection had refused as unknown before its last reply, at most 255
+	refusedBefore    uint8
 	unconfirmed      bool          // its acceptance counts only with a later refusal: see Replies.RecordAnswer
 	connectionLosses int16         // lost connections, as engine.Next weighs them: see Host.retryFirst
 	domain           *Domain       // in which it waits or is asked
@@ -38,15 +39,15 @@ type Probe struct {
 	answeredAfter    time.Duration // the same by the clock, since Set.Created
 }
 
-// MaxSends bounds how often one probe is sent. On each connection at least one recipient is answered or blamed, so only a
-// hostile receiver can make a probe reach it.
+// MaxSends bounds how often one probe is sent. On each connection at least one recipient is answered or blamed, so only
+// a hostile receiver can make a probe reach it.
 const MaxSends = 24
 
 // Set is the set that has the probe; nil if none has yet.
 func (p *Probe) Set() *Set { return p.set.Load() }
 
-// Urge raises the probe's priority when its queue moves it on next: a single call waits for it now. Set.Promote raises it at once if it
-// is queued.
+// Urge raises the probe's priority when its queue moves it on next: a single call waits for it now. Set.Promote raises
+// it at once if it is queued.
 func (p *Probe) Urge() { p.urgent.Store(true) }
 
 // Urgent reports that a single call waits for the probe.

@@ -4,14 +4,16 @@ import (
 	"probity/prober/budget"
 )
 
-// A recipient whose connection was closed before its reply comes first on the next one; after the second time, first and alone.
-// So a host that answers at least one recipient of each connection answers all, in whatever order they come. Otherwise chance
-// would decide which recipients lose three connections, and the same list would not give the same result twice.
+// A recipient whose connection was closed before its reply comes first on the next one; after the second time, first
+// and alone. So a host that answers at least one recipient of each connection answers all, in whatever order they come.
+// Otherwise chance would decide which recipients lose three connections, and the same list would not give the same
+// result twice.
 const isolateAfter = 2
 
 // HasRetryFirst reports that a recipient waits to be first on a connection.
 func (h *Host) HasRetryFirst() bool {
-	return h.retryFirst.n+h.retryDecoys[budget.LongJob].Len()+h.retryDecoys[budget.ShortJob].Len()+h.retryDecoys[budget.Single].Len() > 0
+	return h.retryFirst.n+h.retryDecoys[budget.LongJob].Len()+h.retryDecoys[budget.ShortJob].Len()+
+		h.retryDecoys[budget.Single].Len() > 0
 }
 
 // pendingDecoyCount is how many decoys are pending.
@@ -19,8 +21,8 @@ func (h *Host) pendingDecoyCount() int {
 	return h.pendingDecoysFor(budget.LongJob) + h.pendingDecoysFor(budget.ShortJob) + h.pendingDecoysFor(budget.Single)
 }
 
-// addRetryFirst fills the first transaction of a connection with recipients that lost another connection. It reports one that goes
-// alone.
+// addRetryFirst fills the first transaction of a connection with recipients that lost another connection. It reports
+// one that goes alone.
 func (f *filling) addRetryFirst(rooms [budget.NumPriorities]int) (isolated bool) {
 	h := f.host
 	for h.retryFirst.n > 0 {

@@ -9,13 +9,15 @@ import (
 	"probity/store/cache"
 )
 
-// If a host that has refused recipients in this hour accepts a decoy, either its domain accepts every recipient, or the host has begun to
-// accept every recipient. If it refused the decoy before, it has begun to. Else the acceptance is believed, but not kept as a fact of the
-// domain unless a refusal came after it. After half of an hour's refusals it is not even believed: the decoy is suspect, and the probes that wait
-// for it wait for the host's next refusal too, as accepted targets do (unconfirmed.go). If none comes in time, or none can be
-// expected, the probes are deferred and nothing is kept: the domain is asked again in another hour.
+// If a host that has refused recipients in this hour accepts a decoy, either its domain accepts every recipient, or the
+// host has begun to accept every recipient. If it refused the decoy before, it has begun to. Else the acceptance is
+// believed, but not kept as a fact of the domain unless a refusal came after it. After half of an hour's refusals it is
+// not even believed: the decoy is suspect, and the probes that wait for it wait for the host's next refusal too, as
+// accepted targets do (unconfirmed.go). If none comes in time, or none can be expected, the probes are deferred and
+// nothing is kept: the domain is asked again in another hour.
 
-// silentAcceptance is the finding for a host that may have begun to accept every recipient: the waiting probes are retried.
+// silentAcceptance is the finding for a host that may have begun to accept every recipient: the waiting probes are
+// retried.
 func silentAcceptance() engine.Finding {
 	return engine.Finding{Meaning: engine.RateLimited, Blame: engine.BlameUs, Rule: RuleSilentAcceptance}
 }
@@ -29,8 +31,9 @@ type suspectDecoy struct {
 	accepted uint64
 }
 
-// DeliverDecoy gives a decoy's reply to the probes that wait for it; behind are the answers to those of its group behind it. If the host has begun
-// to accept every recipient, it returns true, and the host is to be paused until its hour is over.
+// DeliverDecoy gives a decoy's reply to the probes that wait for it; behind are the answers to those of its group
+// behind it. If the host has begun to accept every recipient, it returns true, and the host is to be paused until its
+// hour is over.
 func (r *Replies) DeliverDecoy(dq *Domain, seen engine.Sighting, g *Group, behind []Answer) (acceptsAll bool) {
 	h, keep := dq.host, true
 	dq.decoy.answer = h.set.Answers
@@ -68,8 +71,8 @@ func (r *Replies) DeliverDecoy(dq *Domain, seen engine.Sighting, g *Group, behin
 	return acceptsAll
 }
 
-// Unanswered handles a decoy or control without a reply. A decoy is requested again, up to a bound; then the waiting probes get that it was not
-// answered. If the queue may not connect now, they go on without it.
+// Unanswered handles a decoy or control without a reply. A decoy is requested again, up to a bound; then the waiting
+// probes get that it was not answered. If the queue may not connect now, they go on without it.
 func (r *Replies) Unanswered(to Recipient, e engine.Event, wasAsked, mayConnect bool) {
 	if to.Control {
 		r.controlUnanswered()
@@ -94,8 +97,8 @@ func (r *Replies) Unanswered(to Recipient, e engine.Event, wasAsked, mayConnect 
 	r.Finished = dq.deliverDecoy(unansweredDecoy(dq, e, r.Now), r.Now, r.Finished)
 }
 
-// ConfirmSuspects confirms the suspect decoys that were accepted before a recipient was sent that is refused now. Those that no
-// refusal has followed in time prove nothing.
+// ConfirmSuspects confirms the suspect decoys that were accepted before a recipient was sent that is refused now. Those
+// that no refusal has followed in time prove nothing.
 func (r *Replies) ConfirmSuspects() {
 	h := r.host
 	for ; h.suspectDecoys.Len() > 0; h.suspectDecoys.Pop() {

@@ -13,10 +13,11 @@ func (g *Group) RefusedAtMail(o *smtp.Outcome) bool {
 	return !o.Mail.Positive() && len(o.NoUTF8) < len(g.Recipients)
 }
 
-// LearnFromReply records what a reply shows of the host's limits. It reports an answer that is about the transaction or the connection and
-// not about its recipient, which is asked again: a 421 behind answers on its connection (RFC 5321 section 3.8), which closes it; too many
-// recipients of a transaction (section 4.5.3.1.10) or, to the first of one, of the connection; too many domains. It is called for each answer
-// in turn; before is how many recipients this connection had answered.
+// LearnFromReply records what a reply shows of the host's limits. It reports an answer that is about the transaction or
+// the connection and not about its recipient, which is asked again: a 421 behind answers on its connection (RFC 5321
+// section 3.8), which closes it; too many recipients of a transaction (section 4.5.3.1.10) or, to the first of one, of
+// the connection; too many domains. It is called for each answer in turn; before is how many recipients this connection
+// had answered.
 func (r *Replies) LearnFromReply(g *Group, seen []Answer, k, before int) (notRecipient, closing bool) {
 	switch {
 	case !g.Rcpts[seen[k].Recipient].NewTransaction:
@@ -47,7 +48,8 @@ func (r *Replies) LearnFromReply(g *Group, seen []Answer, k, before int) (notRec
 		}
 		return true, false
 	}
-	// Some receivers take one domain a transaction, and defer the recipients of other domains than the first. It is believed once.
+	// Some receivers take one domain a transaction, and defer the recipients of other domains than the first. It is
+	// believed once.
 	if r.host.OneDomain || IsDeferral(first.Finding.Meaning) || !IsDeferral(a.Finding.Meaning) ||
 		g.Recipients[a.Recipient].Domain.Name == g.Recipients[first.Recipient].Domain.Name {
 		return false, false
@@ -67,8 +69,8 @@ type Unanswered struct {
 	Accepted   map[string]bool // domains of which the connection accepted a recipient
 }
 
-// NeedsCare reports a group without an answer about a recipient that may get some one by one: its replies were out of step, or the server
-// offered PIPELINING and did not endure the first group of the connection.
+// NeedsCare reports a group without an answer about a recipient that may get some one by one: its replies were out of
+// step, or the server offered PIPELINING and did not endure the first group of the connection.
 func (u *Unanswered) NeedsCare() bool {
 	f := u.Outcome.Fault
 	ended := f.Event == engine.EventTimeout || f.Event == engine.EventClosed && f.Reply.Code == 0
@@ -78,7 +80,8 @@ func (u *Unanswered) NeedsCare() bool {
 // RequeueUntried requeues all recipients of a group, without evidence: none was asked.
 func (r *Replies) RequeueUntried(g *Group, u Unanswered) { r.requeueAll(g, u, false) }
 
-// RequeueRefused requeues all recipients of a group whose MAIL was refused, without evidence of theirs: its decoys count as tried.
+// RequeueRefused requeues all recipients of a group whose MAIL was refused, without evidence of theirs: its decoys
+// count as tried.
 func (r *Replies) RequeueRefused(g *Group, u Unanswered) { r.requeueAll(g, u, true) }
 
 func (r *Replies) requeueAll(g *Group, u Unanswered, tried bool) {
@@ -91,8 +94,9 @@ func (r *Replies) requeueAll(g *Group, u Unanswered, tried bool) {
 	}
 }
 
-// RequeueUnanswered requeues recipients without a reply. The first of them was asked, and so were all if a pipelined group was the first of
-// its connection and got no reply: that is evidence, and they come first on the next connection. The others were not asked.
+// RequeueUnanswered requeues recipients without a reply. The first of them was asked, and so were all if a pipelined
+// group was the first of its connection and got no reply: that is evidence, and they come first on the next connection.
+// The others were not asked.
 func (r *Replies) RequeueUnanswered(g *Group, u Unanswered) {
 	h, f := r.host, u.Outcome.Fault
 	whole := len(u.Seen) == 0 && u.First && u.Pipelining
@@ -121,7 +125,8 @@ func (r *Replies) RequeueUnanswered(g *Group, u Unanswered) {
 			r.Unanswered(to, f.Event, evidence, u.MayConnect())
 			continue
 		case evidence && f.Event != engine.EventReply && f.Event != engine.EventInternal:
-			to.Probe.Ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: h.Name, At: r.Now, NeighbourAccepted: u.Accepted[to.Domain.Name]})
+			to.Probe.Ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: h.Name, At: r.Now,
+				NeighbourAccepted: u.Accepted[to.Domain.Name]})
 			to.Probe.connectionLosses++
 			if f.Event == engine.EventTimeout {
 				to.Probe.connectionLosses++ // as it weighs in engine.Next

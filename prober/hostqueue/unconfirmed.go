@@ -9,12 +9,13 @@ import (
 	"probity/prober/budget"
 )
 
-// The negative control. Some receivers react to unknown recipients by accepting every recipient for a while. What a decoy showed in the morning
-// then proves nothing about a later acceptance. So once a receiver that may do that has refused a recipient within the hour, or may
-// be about to, an acceptance is confirmed only when the host has refused a recipient as unknown after it: another target, or a decoy, which is
-// sent when one waits long, or no other target of their kind of job is left. "After" is the host's order: later in the same transaction, or in one that was sent after the
-// acceptance was received, because replies of two connections arrive in any order. An acceptance stays unconfirmed when nothing was
-// refused in time: by then the receiver may have begun to check again.
+// The negative control. Some receivers react to unknown recipients by accepting every recipient for a while. What a
+// decoy showed in the morning then proves nothing about a later acceptance. So once a receiver that may do that has
+// refused a recipient within the hour, or may be about to, an acceptance is confirmed only when the host has refused a
+// recipient as unknown after it: another target, or a decoy, which is sent when one waits long, or no other target of
+// their kind of job is left. "After" is the host's order: later in the same transaction, or in one that was sent after
+// the acceptance was received, because replies of two connections arrive in any order. An acceptance stays unconfirmed
+// when nothing was refused in time: by then the receiver may have begun to check again.
 //
 // An accepted decoy is an acceptance like any other (suspect_decoy.go).
 
@@ -52,7 +53,8 @@ func (a *Answer) refusesUnknown() bool {
 	return s.Condemns() || s.NamesUnknown()
 }
 
-// RecordRefusals records how many recipients the receiver refused in this hour, of the limit of an hour, and the last refusal of this group.
+// RecordRefusals records how many recipients the receiver refused in this hour, of the limit of an hour, and the last
+// refusal of this group.
 func (r *Replies) RecordRefusals(g *Group, refused, limit int, seen []Answer) {
 	h := r.host
 	if h.set.AcceptsSilently {
@@ -80,9 +82,9 @@ type sentGroup struct {
 	n             int    // its recipients
 }
 
-// confirmTime is how soon after an acceptance a refusal must come to confirm it: later the host may check again. What is not confirmed by
-// then is asked again. After four fifths of it a decoy is sent: a list of existing mailboxes then uses fifteen of an hour's refusals.
-// minConfirmTime is its least in real time, at any speed-up.
+// confirmTime is how soon after an acceptance a refusal must come to confirm it: later the host may check again. What
+// is not confirmed by then is asked again. After four fifths of it a decoy is sent: a list of existing mailboxes then
+// uses fifteen of an hour's refusals. minConfirmTime is its least in real time, at any speed-up.
 const (
 	confirmTime    = 5 * time.Minute
 	minConfirmTime = time.Second
@@ -113,11 +115,12 @@ func (dq *Domain) isConfirmed(p *Probe, now time.Time) bool {
 	}
 }
 
-// refusedAfter reports whether the host has refused a recipient as unknown after it answered a probe's target. Some receivers accept every
-// recipient of a connection over which they have refused some. So a refusal over another counts where some connection of the host, now or
-// before, refused more recipients than the target's had.
+// refusedAfter reports whether the host has refused a recipient as unknown after it answered a probe's target. Some
+// receivers accept every recipient of a connection over which they have refused some. So a refusal over another counts
+// where some connection of the host, now or before, refused more recipients than the target's had.
 func (h *Host) refusedAfter(p *Probe) bool {
-	return h.confirmedUpTo >= p.lastAnswer && h.memory.mostRefused > p.refusedBefore || p.lastAnswer > h.lastStart && h.lastRefused > p.lastAnswer
+	return h.confirmedUpTo >= p.lastAnswer && h.memory.mostRefused > p.refusedBefore ||
+		p.lastAnswer > h.lastStart && h.lastRefused > p.lastAnswer
 }
 
 // appendDecoy adds to a probe's evidence what the decoy has shown, and what controls its acceptance.
@@ -134,7 +137,8 @@ func (dq *Domain) appendDecoy(p *Probe) {
 		p.Ev.Witness = h.refusal
 	default:
 		p.Ev.Control.Kind = control.Fact
-		if back := p.lastAnswer - d.answer; d.answer > 0 && (p.Ev.Control.Replies == 0 || back < uint64(p.Ev.Control.Replies)) {
+		if back := p.lastAnswer - d.answer; d.answer > 0 &&
+			(p.Ev.Control.Replies == 0 || back < uint64(p.Ev.Control.Replies)) {
 			p.Ev.Control = p.Ev.Control.By(control.Fact, back, answered.Sub(d.sighting.At))
 		}
 	}
@@ -155,10 +159,9 @@ func (r *Replies) Resolve() {
 	r.settleUncontrolled()
 }
 
-// resolveUnconfirmed releases the probes that this transaction has resolved, and requests a decoy for the others if it is time.
-// Then it releases the probes that wait for a refusal after
-// an accepted decoy (suspect_decoy.go) if none can be expected: nothing more is asked or in flight at the host, it accepts
-// without checking, or a single call waits.
+// resolveUnconfirmed releases the probes that this transaction has resolved, and requests a decoy for the others if it
+// is time. Then it releases the probes that wait for a refusal after an accepted decoy (suspect_decoy.go) if none can
+// be expected: nothing more is asked or in flight at the host, it accepts without checking, or a single call waits.
 func (r *Replies) resolveUnconfirmed() {
 	h := r.host
 	if len(h.unconfirmed) == 0 {
@@ -190,7 +193,8 @@ func (r *Replies) resolveUnconfirmed() {
 	}
 	for _, dq := range slices.Clone(h.unconfirmed) {
 		priority := dq.decoy.priority()
-		if dq.decoy.suspectAt == 0 || r.becameAcceptAll == nil && priority != budget.Single && (!h.noTargetLeft(priority) || h.pendingDecoyCount()+len(h.inFlight) > 0) {
+		if dq.decoy.suspectAt == 0 || r.becameAcceptAll == nil && priority != budget.Single &&
+			(!h.noTargetLeft(priority) || h.pendingDecoyCount()+len(h.inFlight) > 0) {
 			continue
 		}
 		dq.decoy.discard(r.Now)
@@ -199,9 +203,9 @@ func (r *Replies) resolveUnconfirmed() {
 	}
 }
 
-// noTargetLeft reports whether no target is left that may soon be answered for probes that wait for it, the highest of which
-// has this priority. A single call does not wait for other probes. A short job does not wait for a long job, which may not be
-// served for hours.
+// noTargetLeft reports whether no target is left that may soon be answered for probes that wait for it, the highest of
+// which has this priority. A single call does not wait for other probes. A short job does not wait for a long job,
+// which may not be served for hours.
 func (h *Host) noTargetLeft(priority budget.Priority) bool {
 	switch priority {
 	case budget.Single:
@@ -212,8 +216,8 @@ func (h *Host) noTargetLeft(priority budget.Priority) bool {
 	return h.queued[budget.LongJob]+h.queued[budget.ShortJob]+h.queued[budget.Single] == 0
 }
 
-// releaseConfirmed advances the probes of a domain queue that need not wait any more: the host has refused a recipient since,
-// has begun to accept every one, or their time is over.
+// releaseConfirmed advances the probes of a domain queue that need not wait any more: the host has refused a recipient
+// since, has begun to accept every one, or their time is over.
 func (r *Replies) releaseConfirmed(dq *Domain) {
 	if dq.decoy.state.busy() || dq.decoy.suspectAt != 0 {
 		return
@@ -226,12 +230,14 @@ func (r *Replies) releaseConfirmed(dq *Domain) {
 			p.Ev.Append(*r.becameAcceptAll)
 		case dq.isConfirmed(p, r.Now):
 			dq.appendDecoy(p)
-		case set.pastConfirming(p, r.Now) || r.host.confirmedUpTo >= p.lastAnswer && r.host.noTargetLeft(p.Priority): // only over another connection
+		// only over another connection
+		case set.pastConfirming(p, r.Now) || r.host.confirmedUpTo >= p.lastAnswer && r.host.noTargetLeft(p.Priority):
 			at := set.answeredAt(p).Add(set.ConfirmTime())
 			if at.After(r.Now) {
 				at = r.Now
 			}
-			p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Host: dq.host.Name, Reply: dq.decoy.sighting.Reply, Finding: silentAcceptance(), At: at})
+			p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Host: dq.host.Name,
+				Reply: dq.decoy.sighting.Reply, Finding: silentAcceptance(), At: at})
 		default:
 			dq.decoy.waiting.push(p)
 			continue

@@ -10,7 +10,8 @@ import (
 
 // witness is the host's reply to the recipient with this local part, for verdicts about others.
 func (h *Host) witness(seen engine.Sighting, local string) *engine.Witness {
-	return &engine.Witness{Sighting: seen, Local: strings.Clone(local), Source: h.set.Source} // the local part may be of a whole list's text
+	// the local part may be of a whole list's text
+	return &engine.Witness{Sighting: seen, Local: strings.Clone(local), Source: h.set.Source}
 }
 
 // show makes a sighting what the decoy has shown.
@@ -25,7 +26,8 @@ func (dq *Domain) shown() *engine.Witness {
 	return d.witness
 }
 
-// recordRefusals records that recipients of a transaction were refused as unknown. The last of them is the witness of acceptances before it.
+// recordRefusals records that recipients of a transaction were refused as unknown. The last of them is the witness of
+// acceptances before it.
 func (r *Replies) recordRefusals(g *Group, seen []Answer) {
 	h, last := r.host, -1
 	for k := range seen {
@@ -38,6 +40,7 @@ func (r *Replies) recordRefusals(g *Group, seen []Answer) {
 		return
 	}
 	a := &seen[last]
-	seenThen := engine.Sighting{Subject: g.Recipients[a.Recipient].subject(), Host: h.Name, Reply: a.Reply, Finding: a.Finding, At: r.Now}
+	seenThen := engine.Sighting{Subject: g.Recipients[a.Recipient].subject(), Host: h.Name, Reply: a.Reply,
+		Finding: a.Finding, At: r.Now}
 	h.refusal = h.witness(seenThen, g.Rcpts[a.Recipient].Local)
 }

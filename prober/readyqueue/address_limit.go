@@ -8,11 +8,12 @@ import (
 // maxAddressWait bounds the wait for a wake-up by the address limit.
 const maxAddressWait = 30 * time.Second
 
-// reserveAddress reserves a connection in the budget of an address. If there is no room, the host queue is blocked until there
-// is. It is blocked before it waits, so that no wake-up is missed.
+// reserveAddress reserves a connection in the budget of an address. If there is no room, the host queue is blocked
+// until there is. It is blocked before it waits, so that no wake-up is missed.
 func (s *session) reserveAddress(addr netip.Addr) bool {
 	q, env, now := s.queue, s.queue.env, time.Now()
-	limit, err := env.AddressLimits.Acquire(s.source.Name, addr, s.source.WarmUpLimits(env.Table.Load().Unknown.Limits, now), now)
+	limit, err := env.AddressLimits.Acquire(s.source.Name, addr,
+		s.source.WarmUpLimits(env.Table.Load().Unknown.Limits, now), now)
 	if err != nil {
 		env.logUnreadable(err)
 	}

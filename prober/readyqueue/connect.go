@@ -16,8 +16,8 @@ import (
 	"probity/prober/source"
 )
 
-// connect resolves, dials and greets the session's host. If that fails, it reports the reason to the queue: no recipient could be
-// sent on this connection.
+// connect resolves, dials and greets the session's host. If that fails, it reports the reason to the queue: no
+// recipient could be sent on this connection.
 func (s *session) connect(ctx context.Context) bool {
 	q, env, began := s.queue, s.queue.env, time.Now()
 	reenter := s.seat.LeaveWhileWaiting()
@@ -77,8 +77,8 @@ func (s *session) connect(ctx context.Context) bool {
 		l.unlock()
 		return true
 	}
-	// A reachability trial is expected to fail while the source reaches no host, so it blames none; a reply to one is reported like
-	// any other.
+	// A reachability trial is expected to fail while the source reaches no host, so it blames none; a reply to one is
+	// reported like any other.
 	if ctx.Err() == nil && (!s.hostQueue.reachTrial || f.Event == engine.EventReply) {
 		now := time.Now()
 		l = q.lock()
@@ -111,7 +111,8 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 		}
 	}
 	if f.None() {
-		host := conn.Host{Name: s.hostQueue.Name, Provider: q.Provider, Unknown: q.unknownProvider, NoTLS: s.tlsFailed, Dialogue: s.dialogue}
+		host := conn.Host{Name: s.hostQueue.Name, Provider: q.Provider, Unknown: q.unknownProvider, NoTLS: s.tlsFailed,
+			Dialogue: s.dialogue}
 		host.Patience = func() bool { // a slow host keeps no place that others need, nor a row from another address
 			return len(s.addrs) == 1 && !env.Slots.Scarce() && time.Since(s.began) < q.scaled(5*time.Minute)
 		}
@@ -137,8 +138,9 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 
 // sighting turns a fault into evidence.
 //
-// Some failures say little about the host: its name could not be looked up, or it cannot be reached now but could before, or no
-// host can be reached. Jobs try again by the schedule, so that a short outage of ours delays rows and decides none.
+// Some failures say little about the host: its name could not be looked up, or it cannot be reached now but could
+// before, or no host can be reached. Jobs try again by the schedule, so that a short outage of ours delays rows and
+// decides none.
 func (s *session) sighting(l *locked, f smtp.Fault, now time.Time) engine.Sighting {
 	g := engine.Sighting{Event: f.Event, Host: s.hostQueue.Name, At: now}
 	switch f.Event {
@@ -153,14 +155,16 @@ func (s *session) sighting(l *locked, f smtp.Fault, now time.Time) engine.Sighti
 	return g
 }
 
-// classify reads a reply, to the recipient with a local part if there is one: what it means, and its text as it can be shown.
+// classify reads a reply, to the recipient with a local part if there is one: what it means, and its text as it can be
+// shown.
 func (s *session) classify(r engine.Reply, local string) (engine.Reply, engine.Finding) {
 	return charset.Read(s.queue.env.Table.Load(), s.queue.Provider, r, s.source.Sender.To(local))
 }
 
-// handleFailure acts on a failure before RCPT. If other connections to the host or its address work, only this connection
-// has failed; else the host has, and all probes that wait for it see the failure.
-func (s *session) handleFailure(l *locked, f smtp.Fault, seen engine.Sighting, now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
+// handleFailure acts on a failure before RCPT. If other connections to the host or its address work, only this
+// connection has failed; else the host has, and all probes that wait for it see the failure.
+func (s *session) handleFailure(l *locked, f smtp.Fault, seen engine.Sighting, now time.Time,
+	out []hostqueue.Finished) []hostqueue.Finished {
 	hq := s.hostQueue
 	if actual := l.hostQueues[hq.Key]; hq.reachTrial && actual != nil {
 		hq = actual // the reply to the trial counts for the probes that wait for the host
@@ -169,24 +173,29 @@ func (s *session) handleFailure(l *locked, f smtp.Fault, seen engine.Sighting, n
 	case f.RetryPlain: // the next connections use no TLS
 		hq.tlsFailed = true
 		return out
-	case f.Event == engine.EventOutOfStep && l.hostHealth.DistrustDialogue(hq.Name, now): // the next one sends one command at a time
+	// the next one sends one command at a time
+	case f.Event == engine.EventOutOfStep && l.hostHealth.DistrustDialogue(hq.Name, now):
 		return out
 	case f.Event == engine.EventInternal:
 		l.env.Log.Warn("a connection failed for a local reason", "detail", f.Detail, "stage", f.Stage.String())
 		l.hold.BackOff(minBackoff, maxBackoff, now) // not scaled: this machine needs the time
 		return out
 	}
-	// A greeting that takes no further connection for now (Exim, smtp_accept_max_per_host) is no reason to pause while another one is open.
-	if hq.sessions > 1 && f.Event == engine.EventReply && f.Reply.Stage <= engine.StageBanner && f.Reply.Code/100 == 4 && seen.Finding.Meaning == engine.RateLimited {
+	// A greeting that takes no further connection for now (Exim, smtp_accept_max_per_host) is no reason to pause while
+	// another one is open.
+	if hq.sessions > 1 && f.Event == engine.EventReply && f.Reply.Stage <= engine.StageBanner &&
+		f.Reply.Code/100 == 4 && seen.Finding.Meaning == engine.RateLimited {
 		l.hold.BackOff(l.scaled(minBackoff), l.scaled(maxBackoff), now)
 		return out
 	}
 	out = s.applyAction(l, seen.Reply, seen.Finding, now, out)
-	if hq.healthy > 0 || s.dialled && s.pool != nil && s.pool.healthy > 0 { // another connection to the host or its address works
+	// another connection to the host or its address works
+	if hq.healthy > 0 || s.dialled && s.pool != nil && s.pool.healthy > 0 {
 		l.hold.BackOff(l.scaled(minBackoff), l.scaled(maxBackoff), now)
 		return out
 	}
-	if s.dialled && l.hostHealth.FailAddress(s.addr, s.addrs, &seen, now) || s.needsSecondFailure(l, f, seen.MaybeOurFault, now) {
+	if s.dialled && l.hostHealth.FailAddress(s.addr, s.addrs, &seen, now) ||
+		s.needsSecondFailure(l, f, seen.MaybeOurFault, now) {
 		return out
 	}
 	l.env.Metrics.Failures.WithLabelValues(seen.Event.String()).Inc()
@@ -205,10 +214,10 @@ func (s *session) handleFailure(l *locked, f smtp.Fault, seen engine.Sighting, n
 	return out
 }
 
-// needsSecondFailure reports a failure that counts only if it repeats, where only jobs wait: a host's first, because the first
-// failures of an outage of ours look like the host's; and a second refused connect while the source is suspect, because it may
-// come before a reachability trial is answered. It holds for a refused connect and for a timeout that may be an outage of ours:
-// another try may not meet them.
+// needsSecondFailure reports a failure that counts only if it repeats, where only jobs wait: a host's first, because
+// the first failures of an outage of ours look like the host's; and a second refused connect while the source is
+// suspect, because it may come before a reachability trial is answered. It holds for a refused connect and for a
+// timeout that may be an outage of ours: another try may not meet them.
 func (s *session) needsSecondFailure(l *locked, f smtp.Fault, ourFault bool, now time.Time) bool {
 	hq := s.hostQueue
 	l.dropUnconfirmed(now)
@@ -218,7 +227,8 @@ func (s *session) needsSecondFailure(l *locked, f smtp.Fault, ourFault bool, now
 		l.hostHealth.ForgetFailures(hq.Name)
 		return false
 	}
-	try := hosthealth.Try{Began: s.began, Backoff: l.scaled(minBackoff), Doubtful: ourFault && f.Event == engine.EventConnectFailed}
+	try := hosthealth.Try{Began: s.began, Backoff: l.scaled(minBackoff), Doubtful: ourFault &&
+		f.Event == engine.EventConnectFailed}
 	confirmed, again := l.hostHealth.RecordFailure(hq.Name, try, now)
 	if again.After(l.hold.ConnectAt) {
 		l.hold.ConnectAt = again // the back-off does not grow: a single call that comes now must not wait longer
@@ -228,14 +238,16 @@ func (s *session) needsSecondFailure(l *locked, f smtp.Fault, ourFault bool, now
 
 // dropUnconfirmed forgets failures that were not repeated in time, and returns how many are left.
 func (l *locked) dropUnconfirmed(now time.Time) (left int) {
-	return l.hostHealth.DropUnconfirmed(now.Add(-max(l.scaled(unconfirmedLife), minUnconfirmedLife+l.env.Opener.ConnectTimeout)))
+	return l.hostHealth.DropUnconfirmed(now.Add(-max(l.scaled(unconfirmedLife),
+		minUnconfirmedLife+l.env.Opener.ConnectTimeout)))
 }
 
 // recordActionEvery is how often a reply is recorded, for people, that asks for the same action again.
 const recordActionEvery = time.Second
 
 // applyAction applies the action of a reply's finding to the queue.
-func (s *session) applyAction(l *locked, r engine.Reply, f engine.Finding, now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
+func (s *session) applyAction(l *locked, r engine.Reply, f engine.Finding, now time.Time,
+	out []hostqueue.Finished) []hostqueue.Finished {
 	a := f.Action
 	if a.Kind == engine.ActionNone {
 		return out

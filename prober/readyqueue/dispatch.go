@@ -49,9 +49,9 @@ func (l *locked) dispatch(now time.Time) {
 	}
 }
 
-// assignConnection finds a connection for the next host queue of a priority, if it needs one: an idle one, one shared by
-// address (after a lookup), or a new one. It returns false if no connection can be had; then the other host queues need not
-// be tried. more is 1 if the host queue needs another and is in the ring again.
+// assignConnection finds a connection for the next host queue of a priority, if it needs one: an idle one, one shared
+// by address (after a lookup), or a new one. It returns false if no connection can be had; then the other host queues
+// need not be tried. more is 1 if the host queue needs another and is in the ring again.
 func (l *locked) assignConnection(priority budget.Priority, now time.Time) (ok bool, more int) {
 	hq := l.ready[priority].Pop()
 	hq.ready[priority] = false
@@ -91,10 +91,12 @@ func (l *locked) assignConnection(priority budget.Priority, now time.Time) (ok b
 	return true, 1
 }
 
-// needsSession reports that the work of a priority justifies one more session: the first, or more probes a session than worthConnection.
+// needsSession reports that the work of a priority justifies one more session: the first, or more probes a session than
+// worthConnection.
 func (hq *hostQueue) needsSession(priority budget.Priority) bool {
 	work := hq.Waiting(priority)
-	if priority == budget.LongJob || priority == budget.ShortJob && work > 0 { // without work of short jobs the others have their own ring
+	// without work of short jobs the others have their own ring
+	if priority == budget.LongJob || priority == budget.ShortJob && work > 0 {
 		work = hq.WaitingCount()
 	}
 	denied := hq.denial != nil && priority <= hq.denial.priority
@@ -110,7 +112,8 @@ func (hq *hostQueue) worthConnection() int {
 	return worth
 }
 
-// worthConnection is how many waiting probes justify one more; the latency says it where transactions are sent in groups.
+// worthConnection is how many waiting probes justify one more; the latency says it where transactions are sent in
+// groups.
 func (l *locked) worthConnection() int {
 	lim := l.budget.Limits
 	n := budget.Least(budget.MaxTransaction, lim.RefusalsPerConnection, lim.RecipientsPerConnection)
@@ -136,7 +139,8 @@ func (l *locked) openConnection(hq *hostQueue, priority budget.Priority, now tim
 		l.armTimer(wait, now)
 		return false
 	}
-	if l.budget.Limits.Connections == 0 && l.sessions >= l.latency.ConnectionCap(l.env.MaxQueueSessions, l.env.MaxSessions, hq.sessions) {
+	if l.budget.Limits.Connections == 0 && l.sessions >= l.latency.ConnectionCap(l.env.MaxQueueSessions,
+		l.env.MaxSessions, hq.sessions) {
 		l.makeRoom(hq)
 		return false
 	}
@@ -176,8 +180,8 @@ func (l *locked) openConnection(hq *hostQueue, priority budget.Priority, now tim
 	return false
 }
 
-// makeRoom frees a connection for a host queue that will get no session: an idle one of another closes at once, a busy one
-// soon, and one that expects requests at its address after its linger time.
+// makeRoom frees a connection for a host queue that will get no session: an idle one of another closes at once, a busy
+// one soon, and one that expects requests at its address after its linger time.
 func (l *locked) makeRoom(hq *hostQueue) {
 	if l.shared.willBeServed(hq) {
 		return
@@ -236,7 +240,8 @@ func (q *Queue) onTimer() {
 	l.dispatch(now)
 }
 
-// block keeps it from starting sessions for a priority and those below until a time; zero if only its address limit can tell.
+// block keeps it from starting sessions for a priority and those below until a time; zero if only its address limit can
+// tell.
 func (hq *hostQueue) block(priority budget.Priority, until, now time.Time) {
 	if hq.denial == nil {
 		hq.in.denied = append(hq.in.denied, hq)
@@ -268,7 +273,8 @@ func (hq *hostQueue) scheduleNeeded() {
 	hq.removeIfEmpty()
 }
 
-// SendReachTrial connects to the host of a target without a recipient to ask about: a reachability trial. It returns false if it may not.
+// SendReachTrial connects to the host of a target without a recipient to ask about: a reachability trial. It returns
+// false if it may not.
 func (q *Queue) SendReachTrial(to *source.Target, now time.Time) bool {
 	l := q.lock()
 	defer l.unlock()

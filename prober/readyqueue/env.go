@@ -41,8 +41,8 @@ type Env struct {
 	NodeRTT       rtt.Shared // over all hosts
 	Metrics       Metrics
 
-	// Start runs a function in a goroutine; false if the node does not run. When soft ends, nothing new should begin; when hard ends,
-	// all must end.
+	// Start runs a function in a goroutine; false if the node does not run. When soft ends, nothing new should begin;
+	// when hard ends, all must end.
 	Start func(run func(soft, hard context.Context)) bool
 	// Finish takes probes that have left their queue. No lock is held.
 	Finish func(*Queue, []hostqueue.Finished, time.Time)
@@ -65,7 +65,8 @@ type Metrics struct {
 	Sent     atomic.Uint64          // recipients, as in Recipients
 }
 
-// logUnreadable logs that a budget cannot be read. After damage to the cache that holds for each queue and was logged once.
+// logUnreadable logs that a budget cannot be read. After damage to the cache that holds for each queue and was logged
+// once.
 func (e *Env) logUnreadable(err error) {
 	level := slog.LevelError
 	if errors.Is(err, cache.ErrSetAside) {

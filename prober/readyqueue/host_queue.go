@@ -79,7 +79,8 @@ func Of(p *hostqueue.Probe) *Queue {
 }
 
 // Advance implements hostqueue.Owner.
-func (o owner) Advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place, out []hostqueue.Finished) []hostqueue.Finished {
+func (o owner) Advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place,
+	out []hostqueue.Finished) []hostqueue.Finished {
 	return o.advance(p, now, at, out)
 }
 
@@ -134,7 +135,8 @@ func (hq *hostQueue) schedule(priority budget.Priority) {
 
 func (hq *hostQueue) removeIfEmpty() {
 	l := hq.in
-	if hq.Empty() && hq.sessions == 0 && hq.ready == [budget.NumPriorities]bool{} && hq.denial == nil && l.hostQueues[hq.Key] == hq {
+	if hq.Empty() && hq.sessions == 0 && hq.ready == [budget.NumPriorities]bool{} && hq.denial == nil &&
+		l.hostQueues[hq.Key] == hq {
 		delete(l.hostQueues, hq.Key)
 		if len(l.hostQueues) == 0 {
 			l.hostQueues = nil
@@ -145,6 +147,7 @@ func (hq *hostQueue) removeIfEmpty() {
 
 // target is a target for a trial at its host: its last domain.
 func (hq *hostQueue) target() source.Target {
-	return source.Target{Route: engine.Route{Fact: engine.FactMX, Key: hq.in.Key.Route, Provider: hq.in.Provider, Hosts: []string{hq.Name}},
+	return source.Target{Route: engine.Route{Fact: engine.FactMX, Key: hq.in.Key.Route, Provider: hq.in.Provider,
+		Hosts: []string{hq.Name}},
 		Domain: hq.LastDomain, Hosts: hostqueue.MXSet(hq.Key)}
 }

@@ -9,14 +9,16 @@ import (
 	"probity/prober/source"
 )
 
-// logLongerBy is how much longer a quarantine must become to be logged again: each recipient that is under way when it begins gets the
-// reply that prolongs it.
+// logLongerBy is how much longer a quarantine must become to be logged again: each recipient that is under way when it
+// begins gets the reply that prolongs it.
 const logLongerBy = time.Minute
 
 // quarantine quarantines this source at this receiver; all probes that wait, and later ones, get that as evidence.
-func (l *locked) quarantine(until time.Time, everywhere bool, now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
+func (l *locked) quarantine(until time.Time, everywhere bool, now time.Time,
+	out []hostqueue.Finished) []hostqueue.Finished {
 	if until.Sub(l.budget.QuarantinedUntil) >= l.scaled(logLongerBy) {
-		l.env.Log.Warn("receiver quarantined an egress source", "route", l.Key.Route, "egress", l.Key.Source, "until", until)
+		l.env.Log.Warn("receiver quarantined an egress source", "route", l.Key.Route, "egress", l.Key.Source, "until",
+			until)
 	}
 	if until.After(l.budget.QuarantinedUntil) {
 		l.budget.QuarantinedUntil, l.blocklisted = until, everywhere
@@ -26,7 +28,8 @@ func (l *locked) quarantine(until time.Time, everywhere bool, now time.Time, out
 		l.Source.QuarantineAt(l.Provider.ID, l.budget.QuarantinedUntil)
 	}
 	if everywhere && l.Source.AddBlocklistReport(l.Key.Route, until, l.scaled(source.DelistingInterval), now) {
-		l.env.Log.Error("egress source blocklisted by three routes: quarantined everywhere", "egress", l.Key.Source, "until", until)
+		l.env.Log.Error("egress source blocklisted by three routes: quarantined everywhere", "egress", l.Key.Source,
+			"until", until)
 		l.env.Start(func(context.Context, context.Context) { l.env.Blocklisted(l.Source) })
 	}
 	return l.drain(now, out)
@@ -56,8 +59,8 @@ func (l *locked) endQuarantine(now time.Time) bool {
 	return true
 }
 
-// endQuarantineOnReply ends the quarantine of a source whose trial connection got a reply about a recipient that was not about
-// us.
+// endQuarantineOnReply ends the quarantine of a source whose trial connection got a reply about a recipient that was
+// not about us.
 func (rh *replyHandler) endQuarantineOnReply() {
 	for _, a := range rh.s.seen {
 		if a.Finding.Blame == engine.BlameUs || a.Finding.Blame == engine.BlameNetwork {
@@ -70,8 +73,8 @@ func (rh *replyHandler) endQuarantineOnReply() {
 	}
 }
 
-// mayBeTrial reports a ready queue that is quarantined only for a public blocklist, when the trial connection of its source is
-// due.
+// mayBeTrial reports a ready queue that is quarantined only for a public blocklist, when the trial connection of its
+// source is due.
 func (l *locked) mayBeTrial(now time.Time) bool {
 	return l.blocklisted && l.Source.Quarantined(now) && !l.Source.AwaitingTrial(now)
 }
@@ -81,8 +84,8 @@ func (l *locked) connectDisabled(now time.Time) bool {
 	return l.probingDisabled || l.noSenderIdentity || l.quarantined(now)
 }
 
-// quarantined reports a ready queue whose receiver quarantined this source. If the source is quarantined everywhere, its trial
-// connection decides instead: see openConnection.
+// quarantined reports a ready queue whose receiver quarantined this source. If the source is quarantined everywhere,
+// its trial connection decides instead: see openConnection.
 func (l *locked) quarantined(now time.Time) bool {
 	return now.Before(l.budget.QuarantinedUntil) && !(l.blocklisted && l.Source.Quarantined(now))
 }

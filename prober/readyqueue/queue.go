@@ -41,7 +41,8 @@ type fixed struct {
 	unknownProvider bool     // hosts of no known provider: address limits count too
 }
 
-// lock locks the queue and returns what its mutex guards. Whatever has a *locked, as a receiver or parameter, runs with the mutex held.
+// lock locks the queue and returns what its mutex guards. Whatever has a *locked, as a receiver or parameter, runs with
+// the mutex held.
 func (q *Queue) lock() *locked {
 	q.mu.Lock()
 	return &q.guarded
@@ -82,7 +83,8 @@ type locked struct {
 	lastAction cause // what last made it slower, for people
 }
 
-// New makes the ready queue of a route and a source under a provider table. Budgets per minute count as used up until quiet.
+// New makes the ready queue of a route and a source under a provider table. Budgets per minute count as used up until
+// quiet.
 func New(env *Env, table *engine.Table, r *engine.Route, src *source.Source, quiet, now time.Time) *Queue {
 	q := &Queue{fixed: fixed{Key: Key{r.Key, src.Name}, Provider: r.Provider, Source: src, env: env, hosts: r.Hosts,
 		unknownProvider: r.Provider.ID == table.Unknown.ID}}
@@ -99,7 +101,8 @@ func New(env *Env, table *engine.Table, r *engine.Route, src *source.Source, qui
 	if !q.unknownProvider {
 		l.shared.pools = map[netip.Addr]*addressPool{}
 	}
-	l.waiting = hostqueue.Set{Owner: owner{l}, Created: env.Created, AcceptsSilently: q.unknownProvider || r.Provider.AcceptsSilently,
+	l.waiting = hostqueue.Set{Owner: owner{l}, Created: env.Created, AcceptsSilently: q.unknownProvider ||
+		r.Provider.AcceptsSilently,
 		BlocksAsUnknown: q.unknownProvider || r.Provider.BlocksAsUnknown, Source: src.Name}
 	// The name is stored: a budget that is not found counts as unused.
 	limits := budget.New(src.WarmUpLimits(r.Provider.Limits, now), env.SingleCalls, now)
@@ -120,10 +123,11 @@ func without[T comparable](list []T, v T) []T {
 
 const (
 	failureLife = 30 * time.Second // how long a host counts as down after a failure before RCPT
-	// unconfirmedLife is how long a failure waits for a second one to confirm it: longer than any back-off between the two.
+	// unconfirmedLife is how long a failure waits for a second one to confirm it: longer than any back-off between the
+	// two.
 	unconfirmedLife = 2 * maxBackoff
-	// minUnconfirmedLife is how long a failure lasts at any speed-up, in addition to the time of one more connection: were the first
-	// forgotten before the second came, a host that refuses or is silent would be tried forever.
+	// minUnconfirmedLife is how long a failure lasts at any speed-up, in addition to the time of one more connection:
+	// were the first forgotten before the second came, a host that refuses or is silent would be tried forever.
 	minUnconfirmedLife = failureLife
 	unresponsiveLife   = 10 * time.Minute
 	minBackoff         = time.Second
@@ -134,7 +138,8 @@ const (
 func (f *fixed) scaled(d time.Duration) time.Duration { return f.env.Table.Load().Scaled(d) }
 
 // advance moves a probe as far as it gets without asking a host. A probe that is finished is appended to out.
-func (l *locked) advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place, out []hostqueue.Finished) []hostqueue.Finished {
+func (l *locked) advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place,
+	out []hostqueue.Finished) []hostqueue.Finished {
 	p.Policy.NoSMTP = p.Policy.NoSMTP || l.noSenderIdentity || l.probingDisabled
 	if p.Urgent() {
 		p.Priority, p.Policy.CallerWaits = budget.Single, true
@@ -162,7 +167,8 @@ func (l *locked) advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place, 
 			switch use := dq.UseDecoy(p, now); {
 			case use == hostqueue.DecoyUsed:
 			case l.quarantined(now):
-				p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Event: engine.EventSourceBlocked, Host: step.Host, At: now})
+				p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Event: engine.EventSourceBlocked,
+					Host: step.Host, At: now})
 			case use == hostqueue.DecoyUnconfirmed:
 				dq.LeaveUnconfirmed(p)
 				return out
@@ -216,8 +222,9 @@ func (q *Queue) Promote(p *hostqueue.Probe, priority budget.Priority, now time.T
 	q.env.Finish(q, out, now)
 }
 
-// Withdraw takes a probe without a caller out of its queue. It returns false if a session has it, or, without evenAnswered, if its target
-// has answered and it waits for a decoy or a control: that is paid for, and its row comes again.
+// Withdraw takes a probe without a caller out of its queue. It returns false if a session has it, or, without
+// evenAnswered, if its target has answered and it waits for a decoy or a control: that is paid for, and its row comes
+// again.
 func (q *Queue) Withdraw(p *hostqueue.Probe, evenAnswered bool) bool {
 	l := q.lock()
 	defer l.unlock()
@@ -240,8 +247,8 @@ func (l *locked) drainQueues(hq *hostQueue, now time.Time, out []hostqueue.Finis
 	return out
 }
 
-// ApplyTable takes the limits of the current provider table. If the table disables probing here, every waiting probe goes on
-// without SMTP, whatever table it came with. Replies to what is in flight still count, also to a decoy.
+// ApplyTable takes the limits of the current provider table. If the table disables probing here, every waiting probe
+// goes on without SMTP, whatever table it came with. Replies to what is in flight still count, also to a decoy.
 func (q *Queue) ApplyTable(now time.Time) {
 	t := q.env.Table.Load()
 	prov := cmp.Or(t.Provider(q.Provider.ID), t.Unknown)
@@ -257,8 +264,8 @@ func (q *Queue) ApplyTable(now time.Time) {
 	q.env.Finish(q, out, now)
 }
 
-// drain advances every waiting probe, except those whose decoy is in flight, drops the pending decoys, and closes the idle
-// connections.
+// drain advances every waiting probe, except those whose decoy is in flight, drops the pending decoys, and closes the
+// idle connections.
 func (l *locked) drain(now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
 	out = l.drainQueues(nil, now, out)
 	for _, hq := range l.hostQueues {
@@ -280,8 +287,8 @@ func (l *locked) close() {
 	}
 }
 
-// BudgetAllowsAt is when the queue's budgets allow more to jobs of a priority, for rows that are returned unfinished. It is
-// zero if no budget sets a time, and the rows may come again at once.
+// BudgetAllowsAt is when the queue's budgets allow more to jobs of a priority, for rows that are returned unfinished.
+// It is zero if no budget sets a time, and the rows may come again at once.
 func (q *Queue) BudgetAllowsAt(priority budget.Priority, now time.Time) time.Time {
 	l := q.lock()
 	defer l.unlock()
@@ -338,14 +345,15 @@ func (q *Queue) Unsent() []*hostqueue.Probe {
 	return l.waiting.Unsent()
 }
 
-// CloseIdle settles what has waited too long. It takes the queue out of use if that is idle and its budgets are full; if there are many
-// queues, also if its hourly budget is on disk. It returns false if the queue stays.
+// CloseIdle settles what has waited too long. It takes the queue out of use if that is idle and its budgets are full;
+// if there are many queues, also if its hourly budget is on disk. It returns false if the queue stays.
 func (q *Queue) CloseIdle(crowded bool, now time.Time) bool {
 	l := q.lock()
 	overdue := l.waiting.SettleOverdue(now, nil)
 	remembers := l.dropUnconfirmed(now) > 0 && !crowded
 	unused := l.probes == 0 && l.sessions == 0 && l.budget.Open() == 0 && !l.budget.LeaseRequested()
-	closes := unused && !remembers && now.After(l.hold.ConnectAllowedAt()) && (l.budget.Idle(now) || crowded && l.budget.MinuteBudgetsFull(now))
+	closes := unused && !remembers && now.After(l.hold.ConnectAllowedAt()) &&
+		(l.budget.Idle(now) || crowded && l.budget.MinuteBudgetsFull(now))
 	if closes {
 		l.close()
 	}
@@ -377,9 +385,10 @@ func (q *Queue) AdvanceAll(now time.Time) {
 	q.env.Finish(q, out, now)
 }
 
-// SetUsedByOthers records what, as the coordinator says, other sources have used of the queue's budget, and until when that counts. A newer
-// report replaces an older one. A narrow route has one source at a time in the whole cluster, and its hourly budget is the cluster's: when
-// another source takes the route over, what the former ones have used is taken from its budget until it is an hour old.
+// SetUsedByOthers records what, as the coordinator says, other sources have used of the queue's budget, and until when
+// that counts. A newer report replaces an older one. A narrow route has one source at a time in the whole cluster, and
+// its hourly budget is the cluster's: when another source takes the route over, what the former ones have used is taken
+// from its budget until it is an hour old.
 func (q *Queue) SetUsedByOthers(used int, until time.Time) {
 	l := q.lock()
 	defer l.unlock()

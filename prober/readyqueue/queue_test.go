@@ -26,8 +26,8 @@ import (
 	"probity/store/cache"
 )
 
-// withTestQueue runs f with the ready queue of a host, in a bubble. The queue's budgets hold ten connections, and no goroutine works for
-// it.
+// withTestQueue runs f with the ready queue of a host, in a bubble. The queue's budgets hold ten connections, and no
+// goroutine works for it.
 func withTestQueue(t *testing.T, host string, f func(q *Queue)) {
 	synctest.Test(t, func(t *testing.T) {
 		results, err := cache.Open(cache.Config{FS: vfs.NewMem(), Dir: "cache", FilterBytes: 1 << 16})
@@ -41,22 +41,27 @@ func withTestQueue(t *testing.T, host string, f func(q *Queue)) {
 		singles := &admission.SingleCalls{}
 		leases := budget.NewLog(results)
 		env := &Env{Cache: results, Log: slog.New(slog.DiscardHandler), Created: time.Now(),
-			Opener:      &conn.Opener{Port: 25, AllowPrivate: true, MailFrom: "probe@us.example", ConnectTimeout: 15 * time.Second},
-			MaxSessions: 100, MaxQueueSessions: 16, BudgetLog: leases, Slots: admission.NewSlots(100), SingleCalls: singles,
+			Opener: &conn.Opener{Port: 25, AllowPrivate: true, MailFrom: "probe@us.example",
+				ConnectTimeout: 15 * time.Second},
+			MaxSessions: 100, MaxQueueSessions: 16, BudgetLog: leases, Slots: admission.NewSlots(100),
+			SingleCalls:   singles,
 			AddressLimits: addresslimit.NewRegistry(results, leases, singles),
 			Gate:          admission.NewGate(100, 2, func() int { return 0 }, singles),
 			Start:         func(func(soft, hard context.Context)) bool { return true },
-			Finish:        func(*Queue, []hostqueue.Finished, time.Time) {}, DropUnwanted: func(*Queue) {}, Suspect: func(*source.Source) {}}
+			Finish:        func(*Queue, []hostqueue.Finished, time.Time) {}, DropUnwanted: func(*Queue) {},
+			Suspect: func(*source.Source) {}}
 		env.Metrics.Connections = counter()
 		env.Metrics.Failures = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "n"}, []string{"event"})
 		env.Table.Store(table)
-		q := New(env, table, &engine.Route{Fact: engine.FactMX, Key: host, Provider: table.Match([]string{host}), Hosts: []string{host}}, sources.List[0], time.Time{}, time.Now())
+		q := New(env, table, &engine.Route{Fact: engine.FactMX, Key: host, Provider: table.Match([]string{host}),
+			Hosts: []string{host}}, sources.List[0], time.Time{}, time.Now())
 		f(q)
 		q.Close(time.Now())
 	})
 }
 
-// TestIdleAddressPoolIsRemoved: a host queue that has left an address, or is removed, requests no session there any more.
+// TestIdleAddressPoolIsRemoved: a host queue that has left an address, or is removed, requests no session there any
+// more.
 func TestIdleAddressPoolIsRemoved(t *testing.T) {
 	withTestQueue(t, "mx0.big.example", func(q *Queue) {
 		l := q.lock()
@@ -105,7 +110,8 @@ func waitingHost(l *locked, host string, at netip.Addr, lookedUp time.Time, prio
 	return hq
 }
 
-// TestReservedConnectionStaysWithSingles: a connection that jobs could not have opened goes on to singles, and to jobs when others have ended.
+// TestReservedConnectionStaysWithSingles: a connection that jobs could not have opened goes on to singles, and to jobs
+// when others have ended.
 func TestReservedConnectionStaysWithSingles(t *testing.T) {
 	withTestQueue(t, "mx0.big.example", func(q *Queue) {
 		now, at := time.Now(), netip.MustParseAddr("10.2.2.1")
@@ -140,8 +146,8 @@ func TestReservedConnectionStaysWithSingles(t *testing.T) {
 	})
 }
 
-// TestStaleAddressIsNotShared: no connection is shared at an address where the host was long ago, and no session is taken
-// there.
+// TestStaleAddressIsNotShared: no connection is shared at an address where the host was long ago, and no session is
+// taken there.
 func TestStaleAddressIsNotShared(t *testing.T) {
 	withTestQueue(t, "mx0.big.example", func(q *Queue) {
 		now, at := time.Now(), netip.MustParseAddr("10.2.2.9")
@@ -162,8 +168,8 @@ func TestStaleAddressIsNotShared(t *testing.T) {
 	})
 }
 
-// TestConnectFailureAtAWorkingAddress: that others are answered at an address speaks for a host there whose connection fails, not for one that answers no
-// recipient, nor for one that cannot be found.
+// TestConnectFailureAtAWorkingAddress: that others are answered at an address speaks for a host there whose connection
+// fails, not for one that answers no recipient, nor for one that cannot be found.
 func TestConnectFailureAtAWorkingAddress(t *testing.T) {
 	const name = "mx0.big.example"
 	for what, tt := range map[string]struct {
@@ -204,7 +210,8 @@ func (rh *replyHandler) fallSilentThreeTimes() {
 	}
 }
 
-// TestFailureIsConfirmedByASecondOne: within a while, and by nothing but another in a row; meanwhile no back-off is shortened.
+// TestFailureIsConfirmedByASecondOne: within a while, and by nothing but another in a row; meanwhile no back-off is
+// shortened.
 func TestFailureIsConfirmedByASecondOne(t *testing.T) {
 	withTestQueue(t, "mx.a.example", func(q *Queue) {
 		s := newTestSession(q, "mx.a.example")
@@ -248,8 +255,8 @@ func TestFailureIsConfirmedByASecondOne(t *testing.T) {
 	})
 }
 
-// Rows that are returned carry a budget's due time if a budget limits them, and none otherwise: the bound of a wait is no due
-// time.
+// Rows that are returned carry a budget's due time if a budget limits them, and none otherwise: the bound of a wait is
+// no due time.
 func TestReturnedRowsCarryTheBudgetDueTime(t *testing.T) {
 	withTestQueue(t, "mx.a.example", func(q *Queue) {
 		now := time.Now()
@@ -283,9 +290,11 @@ func TestDisabledProbingLeavesNothing(t *testing.T) {
 		q.env.Finish = func(_ *Queue, out []hostqueue.Finished, _ time.Time) { finished = append(finished, out...) }
 		addr, err := engine.Parse("ann@a.example")
 		require.NoError(t, err)
-		route := &engine.Route{Fact: engine.FactMX, Key: "mx.a.example", Provider: q.Provider, Hosts: []string{"mx.a.example"}}
+		route := &engine.Route{Fact: engine.FactMX, Key: "mx.a.example", Provider: q.Provider,
+			Hosts: []string{"mx.a.example"}}
 		accepted := &hostqueue.Probe{Ev: engine.Evidence{Address: addr, Route: route}}
-		accepted.Ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventReply, Host: "mx.a.example", Finding: engine.Finding{Meaning: engine.Accepted}, At: time.Now()})
+		accepted.Ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventReply,
+			Host: "mx.a.example", Finding: engine.Finding{Meaning: engine.Accepted}, At: time.Now()})
 		require.True(t, q.Add([]*hostqueue.Probe{accepted}, time.Now()))
 		require.Empty(t, finished)
 		l := q.lock()
@@ -304,7 +313,8 @@ func TestDisabledProbingLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestUnsentRecipientsDoNotChangeTheLatency: UTF-8 recipients are not sent to a host without SMTPUTF8, and take no time.
+// TestUnsentRecipientsDoNotChangeTheLatency: UTF-8 recipients are not sent to a host without SMTPUTF8, and take no
+// time.
 func TestUnsentRecipientsDoNotChangeTheLatency(t *testing.T) {
 	l := &locked{fixed: &fixed{}}
 	l.latency.RecordConnect(250*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond)

@@ -10,14 +10,16 @@ import (
 	"probity/prober/hostqueue"
 )
 
-// sendTransaction sends the filled transaction and handles its replies. It returns false if the connection is of no more use.
+// sendTransaction sends the filled transaction and handles its replies. It returns false if the connection is of no
+// more use.
 func (s *session) sendTransaction(ctx context.Context) bool {
 	s.seen = slices.Grow(s.seen[:0], len(s.group.Recipients))
 	began := time.Now()
 	o := s.conn.Transaction(ctx, s.group.Rcpts, s.recordReply)
 	q, hq, now := s.queue, s.hostQueue, time.Now()
 	l := q.lock()
-	rh := replyHandler{Replies: hq.NewReplies(&s.group, now, slices.Grow(s.finished[:0], len(s.group.Recipients))), s: s, l: l, o: &o}
+	rh := replyHandler{Replies: hq.NewReplies(&s.group, now, slices.Grow(s.finished[:0], len(s.group.Recipients))),
+		s: s, l: l, o: &o}
 	cost := s.group.Cost(s.seen, &o, s.conn.Extensions().Pipelining)
 	l.budget.Settle(&s.used, cost, now)
 	refused := l.budget.Refusals(now)
@@ -28,11 +30,13 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	rh.RecordRefusals(&s.group, refused, q.Provider.Limits.RefusalsPerHour, s.seen)
 	rh.ConfirmSuspects()
 	s.group.RecordAnswered()
-	rh.un = hostqueue.Unanswered{Outcome: &o, Seen: s.seen, Pipelining: s.conn.Extensions().Pipelining, First: !s.progress,
+	rh.un = hostqueue.Unanswered{Outcome: &o, Seen: s.seen, Pipelining: s.conn.Extensions().Pipelining,
+		First:      !s.progress,
 		MayConnect: func() bool { return !l.connectDisabled(now) }, Accepted: s.acceptedDomains}
 	switch {
 	// A recipient that was alone in its group and timed out is sent again in any case, and that counts.
-	case rh.un.NeedsCare() && l.hostHealth.DistrustDialogue(hq.Name, now) && (o.Fault.Event != engine.EventTimeout || len(s.group.Recipients) > 1):
+	case rh.un.NeedsCare() && l.hostHealth.DistrustDialogue(hq.Name, now) &&
+		(o.Fault.Event != engine.EventTimeout || len(s.group.Recipients) > 1):
 		s.closing = true
 		rh.RequeueUntried(&s.group, rh.un)
 	case s.group.RefusedAtMail(rh.o) && len(s.seen) == 0:
@@ -63,9 +67,9 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	return !s.conn.Unusable() && !s.closing
 }
 
-// recordTiming gives the latency estimate the time of a transaction of n recipients, less what does not grow with n. Without
-// PIPELINING each recipient is a round trip, and so are RSET and MAIL. It returns true if another connection has become
-// worthwhile: nothing else looks at the probes that wait already.
+// recordTiming gives the latency estimate the time of a transaction of n recipients, less what does not grow with n.
+// Without PIPELINING each recipient is a round trip, and so are RSET and MAIL. It returns true if another connection
+// has become worthwhile: nothing else looks at the probes that wait already.
 func (s *session) recordTiming(l *locked, all time.Duration, n int) bool {
 	hq := s.hostQueue
 	oldWorth := l.worthConnection()
@@ -99,8 +103,8 @@ type replyHandler struct {
 	un hostqueue.Unanswered
 }
 
-// handleMailRefused handles a refused MAIL. The first of a connection is about us at this host (RFC 5321 section 3.3); after a later one
-// the connection is used up, and all recipients come first on another.
+// handleMailRefused handles a refused MAIL. The first of a connection is about us at this host (RFC 5321 section 3.3);
+// after a later one the connection is used up, and all recipients come first on another.
 func (rh *replyHandler) handleMailRefused() {
 	s, f := rh.s, rh.o.Fault
 	if rh.o.Mail.Code != 0 {
@@ -127,15 +131,17 @@ func (rh *replyHandler) handleMailRefused() {
 	}
 	if f.Event == engine.EventInternal && f.Stage == engine.StageRcpt && !s.wasReset {
 		s.hostQueue.MaxRecipients = max(1, len(s.group.Recipients)/2)
-		if len(s.group.Recipients) == 1 && s.group.Recipients[0].Probe != nil { // it cannot be sent at all: our own failure
-			s.group.Recipients[0].Probe.Ev.Append(engine.Sighting{Event: engine.EventInternal, Host: s.hostQueue.Name, At: rh.Now})
+		// it cannot be sent at all: our own failure
+		if len(s.group.Recipients) == 1 && s.group.Recipients[0].Probe != nil {
+			s.group.Recipients[0].Probe.Ev.Append(engine.Sighting{Event: engine.EventInternal, Host: s.hostQueue.Name,
+				At: rh.Now})
 		}
 	}
 	rh.RequeueUntried(&s.group, rh.un)
 }
 
-// deliverReplies delivers each reply to its target, or to all probes that wait for its decoy, requeues recipients without one,
-// and applies what the replies ask of the queue.
+// deliverReplies delivers each reply to its target, or to all probes that wait for its decoy, requeues recipients
+// without one, and applies what the replies ask of the queue.
 func (rh *replyHandler) deliverReplies() {
 	s, l, host := rh.s, rh.l, rh.s.hostQueue.Name
 	delivered := slices.Grow(s.delivered[:0], len(s.group.Recipients))[:len(s.group.Recipients)]
@@ -151,7 +157,8 @@ func (rh *replyHandler) deliverReplies() {
 		}
 		delivered[a.Recipient] = true
 		r, dq := s.group.Recipients[a.Recipient], s.group.Recipients[a.Recipient].Domain
-		seen := engine.Sighting{Subject: engine.SubjectTarget, Host: host, Reply: a.Reply, Finding: a.Finding, At: rh.Now, Conn: s.so.Connection,
+		seen := engine.Sighting{Subject: engine.SubjectTarget, Host: host, Reply: a.Reply, Finding: a.Finding,
+			At: rh.Now, Conn: s.so.Connection,
 			NeighbourAccepted: s.acceptedDomains[dq.Name] && a.Finding.Meaning != engine.Accepted}
 		rh.Finished = s.applyAction(l, a.Reply, r.DueFinding(&seen), rh.Now, rh.Finished)
 		rh.RecordReply(&s.so, r, s.group.Rcpts[a.Recipient], &seen)
@@ -175,7 +182,8 @@ func (rh *replyHandler) deliverReplies() {
 	}
 	for _, i := range rh.o.NoUTF8 {
 		delivered[i] = true
-		rh.DeliverTarget(s.group.Recipients[i].Probe, engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventNoSMTPUTF8, Host: host, At: rh.Now})
+		rh.DeliverTarget(s.group.Recipients[i].Probe,
+			engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventNoSMTPUTF8, Host: host, At: rh.Now})
 	}
 	if !rh.o.Fault.None() || slices.Contains(delivered, false) {
 		rh.un.Delivered = delivered
@@ -199,7 +207,8 @@ func (rh *replyHandler) deliverReplies() {
 		l.hold.BackOff(l.scaled(minBackoff), l.scaled(maxBackoff), rh.Now)
 		rh.recordUnresponsive()
 	}
-	// MAIL was refused after answered transactions of the group: the connection is used up, and no more groups are sent.
+	// MAIL was refused after answered transactions of the group: the connection is used up, and no more groups are
+	// sent.
 	if s.group.RefusedAtMail(rh.o) {
 		r := rh.o.Mail
 		if r.Code == 0 {
@@ -213,7 +222,8 @@ func (rh *replyHandler) deliverReplies() {
 	}
 }
 
-// handleRefusedControl closes the connection. If the host refuses everybody, it is paused, and what waits for it is deferred.
+// handleRefusedControl closes the connection. If the host refuses everybody, it is paused, and what waits for it is
+// deferred.
 func (rh *replyHandler) handleRefusedControl(a hostqueue.Answer) {
 	s, l := rh.s, rh.l
 	s.closing = true
@@ -232,7 +242,8 @@ func (rh *replyHandler) pauseHour() {
 	rh.l.env.Metrics.Actions.WithLabelValues(engine.ActionPause.String()).Inc()
 }
 
-// recordUnresponsive records a host that answered no recipient: three times in a row it is down, or rows would start again forever.
+// recordUnresponsive records a host that answered no recipient: three times in a row it is down, or rows would start
+// again forever.
 func (rh *replyHandler) recordUnresponsive() {
 	l, host := rh.l, rh.s.hostQueue.Name
 	if rh.o.Fault.Event == engine.EventInternal || rh.s.hostQueue.healthy > 0 || !l.hostHealth.RecordSilence(host) {
@@ -242,12 +253,12 @@ func (rh *replyHandler) recordUnresponsive() {
 	rh.Finished = l.drainQueues(rh.s.hostQueue, rh.Now, rh.Finished)
 }
 
-// A tarpit answers more slowly the more errors it has seen, until no reply comes in time. When replies take far longer than the
-// fastest, the host is paused, the longer the slower it is, so it recovers about as fast as it slows down.
+// A tarpit answers more slowly the more errors it has seen, until no reply comes in time. When replies take far longer
+// than the fastest, the host is paused, the longer the slower it is, so it recovers about as fast as it slows down.
 const maxTarpitPause = 15 * time.Minute
 
-// detectTarpit records how long the replies of a transaction took, and pauses a host that has become a tarpit. Wide providers
-// and those with tenants have many machines behind a name: one that is slow is no tarpit.
+// detectTarpit records how long the replies of a transaction took, and pauses a host that has become a tarpit. Wide
+// providers and those with tenants have many machines behind a name: one that is slow is no tarpit.
 func (rh *replyHandler) detectTarpit(took time.Duration) {
 	l, s := rh.l, rh.s
 	if len(s.seen) == 0 || l.Provider.Shared() {

@@ -17,9 +17,9 @@ import (
 	"probity/store/cache"
 )
 
-// session is one connection of a ready queue to a host, and the goroutine that works on it. The goroutine alone uses link and exchange;
-// others look at observed, with the queue locked. The one exception is the recipients in exchange, which Reset reads with the queue
-// locked: they change under that lock only.
+// session is one connection of a ready queue to a host, and the goroutine that works on it. The goroutine alone uses
+// link and exchange; others look at observed, with the queue locked. The one exception is the recipients in exchange,
+// which Reset reads with the queue locked: they change under that lock only.
 type session struct {
 	queue    *Queue
 	priority budget.Priority // that it was opened for
@@ -50,7 +50,8 @@ type link struct {
 	nextTrial    time.Time // if its source was quarantined everywhere when it began: when the next trial may start
 }
 
-// exchange is what the session sends at one time, with its replies, and what the replies so far have shown. The memory is reused.
+// exchange is what the session sends at one time, with its replies, and what the replies so far have shown. The memory
+// is reused.
 type exchange struct {
 	group     hostqueue.Group
 	seen      []hostqueue.Answer
@@ -79,15 +80,17 @@ type observed struct {
 }
 
 func (l *locked) newSession(hq *hostQueue, priority budget.Priority) *session {
-	return &session{queue: l.queue, priority: priority, keyer: l.env.Cache.Keyer(), seat: admission.Seat{Gate: l.env.Gate},
-		wake:     make(chan struct{}, 1),
-		link:     link{source: l.Source, tlsFailed: hq.tlsFailed},
-		exchange: exchange{so: hostqueue.Progress{Connection: l.env.connections.Add(1)}, acceptedDomains: map[string]bool{}},
+	return &session{queue: l.queue, priority: priority, keyer: l.env.Cache.Keyer(),
+		seat: admission.Seat{Gate: l.env.Gate},
+		wake: make(chan struct{}, 1),
+		link: link{source: l.Source, tlsFailed: hq.tlsFailed},
+		exchange: exchange{so: hostqueue.Progress{Connection: l.env.connections.Add(1)},
+			acceptedDomains: map[string]bool{}},
 		observed: observed{hostQueue: hq}}
 }
 
-// run connects, asks and closes; then it releases what the session held and lets the others go on. Nothing new begins when soft ends;
-// when hard ends, what has begun ends too.
+// run connects, asks and closes; then it releases what the session held and lets the others go on. Nothing new begins
+// when soft ends; when hard ends, what has begun ends too.
 func (s *session) run(soft, hard context.Context) {
 	hard, cut := context.WithCancel(hard)
 	defer cut()
@@ -130,7 +133,8 @@ func (s *session) quit(hard context.Context) {
 	s.conn.Quit(quitting)
 }
 
-// judgeDialogue counts the answers of a first connection if they are known to be in step. If not, they are asked for again, one by one.
+// judgeDialogue counts the answers of a first connection if they are known to be in step. If not, they are asked for
+// again, one by one.
 func (l *locked) judgeDialogue(s *session, confirmed bool) {
 	now := time.Now()
 	switch {
@@ -145,7 +149,8 @@ func (l *locked) judgeDialogue(s *session, confirmed bool) {
 	}
 }
 
-// end gives back what the session held: its seat, its connection in the budgets, its slot, and its place among the queue's sessions.
+// end gives back what the session held: its seat, its connection in the budgets, its slot, and its place among the
+// queue's sessions.
 func (s *session) end() {
 	q, env, now := s.queue, s.queue.env, time.Now()
 	s.seat.Leave()
@@ -183,8 +188,8 @@ func (s *session) end() {
 	env.Slots.WakeWaiting(now)
 }
 
-// enterGate takes the session through the admission gate, before any work for the processor. It returns false if ctx ended
-// first.
+// enterGate takes the session through the admission gate, before any work for the processor. It returns false if ctx
+// ended first.
 func (s *session) enterGate(ctx context.Context) bool {
 	q, gate := s.queue, s.queue.env.Gate
 	if s.seat.Taken() {
@@ -207,13 +212,14 @@ func (s *session) enterGate(ctx context.Context) bool {
 	s.seat.Take(gate.Wait(ctx, t))
 	l = q.lock()
 	s.admission = nil
-	s.hostQueue.waitingAdmission = slices.DeleteFunc(s.hostQueue.waitingAdmission, func(other *admission.Ticket) bool { return other == t })
+	s.hostQueue.waitingAdmission = slices.DeleteFunc(s.hostQueue.waitingAdmission,
+		func(other *admission.Ticket) bool { return other == t })
 	l.unlock()
 	return s.seat.Taken()
 }
 
-// nextTransaction fills the next transaction; it waits a little for work or for budgets. It returns false if the session should
-// end.
+// nextTransaction fills the next transaction; it waits a little for work or for budgets. It returns false if the
+// session should end.
 func (s *session) nextTransaction(ctx context.Context) bool {
 	q := s.queue
 	for ctx.Err() == nil && s.enterGate(ctx) {
@@ -274,8 +280,8 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 	return false
 }
 
-// maxSent is how many recipients a connection carries where the receiver names no limit. Package conn bounds the bytes of their
-// replies.
+// maxSent is how many recipients a connection carries where the receiver names no limit. Package conn bounds the bytes
+// of their replies.
 const (
 	maxSent = 5000
 
@@ -303,11 +309,12 @@ func (s *session) takeIdle(l *locked) bool {
 	return true
 }
 
-// mustClose reports a connection that must send no more transactions, or that has had its turn while host queues find no
-// connection, or recipients wait to be first on a new one. The turn is longer while host queues at its address request it, or may
-// soon: they have little to ask each, and would need a connection each.
+// mustClose reports a connection that must send no more transactions, or that has had its turn while host queues find
+// no connection, or recipients wait to be first on a new one. The turn is longer while host queues at its address
+// request it, or may soon: they have little to ask each, and would need a connection each.
 func (s *session) mustClose(l *locked, now time.Time) bool {
-	if s.closing || s.wasReset || s.used.Sent > 0 && (s.so.Connection <= l.ended || s.source.AwaitingTrial(now)) || l.env.Slots.Closed() || s.used.Sent >= maxSent || s.held.Overdue(&s.hostQueue.Host, s.used.Transactions) {
+	if s.closing || s.wasReset || s.used.Sent > 0 && (s.so.Connection <= l.ended || s.source.AwaitingTrial(now)) ||
+		l.env.Slots.Closed() || s.used.Sent >= maxSent || s.held.Overdue(&s.hostQueue.Host, s.used.Transactions) {
 		return true
 	}
 	if s.hostQueue.HasRetryFirst() {
@@ -317,9 +324,9 @@ func (s *session) mustClose(l *locked, now time.Time) bool {
 	return l.waitingForConnection && (s.used.Transactions >= longTurn || s.used.Transactions >= turn && !requested)
 }
 
-// longLinger is how long an idle session waits for work where the receiver sets no limit to connections: as long as Postfix
-// keeps one for the next message (smtp_connection_cache_time_limit). Jobs that run at the same time reach a host one after the
-// other.
+// longLinger is how long an idle session waits for work where the receiver sets no limit to connections: as long as
+// Postfix keeps one for the next message (smtp_connection_cache_time_limit). Jobs that run at the same time reach a
+// host one after the other.
 const longLinger = 2 * time.Second
 
 // idleTimeout is how long it pays to wait: for work the linger, for a budget a little longer.
@@ -330,7 +337,8 @@ func (s *session) idleTimeout(l *locked, d budget.Denial, now time.Time) time.Du
 		linger = max(linger, longLinger)
 	}
 	switch {
-	case l.waitingForConnection && (d.Denied || !l.shared.expectsRequests(s)), env.Slots.Scarce(), s.held.Overdue(&s.hostQueue.Host, s.used.Transactions):
+	case l.waitingForConnection && (d.Denied || !l.shared.expectsRequests(s)), env.Slots.Scarce(),
+		s.held.Overdue(&s.hostQueue.Host, s.used.Transactions):
 		return 0
 	case d.Lease && s.addressLease:
 		s.addressLease = false
@@ -358,8 +366,8 @@ func (q *Queue) EndSessions() {
 	}
 }
 
-// Reset cancels sessions, whatever they wait for: those that EndSessions has ended, those that ask for an unwanted probe and, if no
-// other probe of the queue waits, also those without probes.
+// Reset cancels sessions, whatever they wait for: those that EndSessions has ended, those that ask for an unwanted
+// probe and, if no other probe of the queue waits, also those without probes.
 func (q *Queue) Reset(unwanted func(*hostqueue.Probe) bool) {
 	l := q.lock()
 	ended, waits, recipients := l.ended, l.probes, map[*session][]*hostqueue.Probe{}

@@ -10,11 +10,12 @@ import (
 	"probity/prober/budget"
 )
 
-// Customers of one provider have host names of their own, and thousands of these lead to few addresses. A connection for each
-// host would mean one for nearly each address of a long list, where the receiver counts connections. So a connection to a
-// provider's address serves all host queues whose hosts resolve to that address, one after the other (compare Postfix,
-// CONNECTION_CACHE_README). DNS decides where a host is asked, so a reply there is as good as one on a connection of its own.
-// Hosts of unknown providers share no connections: their server may not answer for all of its names alike.
+// Customers of one provider have host names of their own, and thousands of these lead to few addresses. A connection
+// for each host would mean one for nearly each address of a long list, where the receiver counts connections. So a
+// connection to a provider's address serves all host queues whose hosts resolve to that address, one after the other
+// (compare Postfix, CONNECTION_CACHE_README). DNS decides where a host is asked, so a reply there is as good as one on
+// a connection of its own. Hosts of unknown providers share no connections: their server may not answer for all of its
+// names alike.
 
 // sharedConnections are the connections of a ready queue that host queues share.
 type sharedConnections struct {
@@ -27,15 +28,16 @@ type sharedConnections struct {
 
 // addressPool is one address of a provider, with the sessions that are connected to it.
 type addressPool struct {
-	addr              netip.Addr
-	sessions          int // connected, or connecting
-	healthy           int // those that have had a recipient answered
-	idle              []*session
-	requests          [budget.NumPriorities]ring.Ring[*hostQueue] // host queues without a session that have work there; some have none any more
-	requestCount      int                                         // in all of them
-	withdrawnRequests int                                         // of those: host queues that were removed since
-	share             budget.FairShare                            // of requests of short and long jobs
-	handedOverAt      time.Time                                   // when a session was last handed over there
+	addr     netip.Addr
+	sessions int // connected, or connecting
+	healthy  int // those that have had a recipient answered
+	idle     []*session
+	// host queues without a session that have work there; some have none any more
+	requests          [budget.NumPriorities]ring.Ring[*hostQueue]
+	requestCount      int              // in all of them
+	withdrawnRequests int              // of those: host queues that were removed since
+	share             budget.FairShare // of requests of short and long jobs
+	handedOverAt      time.Time        // when a session was last handed over there
 }
 
 const (
@@ -43,7 +45,8 @@ const (
 	lookupLife = time.Minute
 	// maxResolvers is how many hosts of a ready queue are looked up at one time; the others wait.
 	maxResolvers = 64
-	// requestsPerSession is how many requests may wait for each session of a pool before another connection is worth its price.
+	// requestsPerSession is how many requests may wait for each session of a pool before another connection is worth
+	// its price.
 	requestsPerSession = 4
 	// maxSharedWait is how long host queues wait while no session is handed over.
 	maxSharedWait = 5 * time.Second
@@ -98,14 +101,16 @@ func (sc *sharedConnections) poolOf(hq *hostQueue) *addressPool {
 	return sc.pools[hq.lookup.addr]
 }
 
-// mayShareConnection reports whether a connection may be handed over to a host queue: it has no recipients that must be first on a new one.
+// mayShareConnection reports whether a connection may be handed over to a host queue: it has no recipients that must be
+// first on a new one.
 func (sc *sharedConnections) mayShareConnection(hq *hostQueue) bool {
 	return sc.sharesByAddress(hq) && hq.lookup.addr.IsValid() && !hq.lookup.running && !hq.HasRetryFirst()
 }
 
 // request requests the sessions at a host queue's address, if it has none of its own; an idle one comes at once.
 func (sc *sharedConnections) request(hq *hostQueue, priority budget.Priority) {
-	if hq.sessions > 0 || hq.requested[priority] || !sc.mayShareConnection(hq) || sc.handOverIdle(hq, priority, time.Now()) {
+	if hq.sessions > 0 || hq.requested[priority] || !sc.mayShareConnection(hq) ||
+		sc.handOverIdle(hq, priority, time.Now()) {
 		return
 	}
 	pool := sc.poolAt(hq.lookup.addr)
@@ -122,8 +127,8 @@ func (pool *addressPool) pop(priority budget.Priority) *hostQueue {
 	return hq
 }
 
-// withdrawRequest counts the requests of a host queue that is being removed. The pool is swept when they are more than half of
-// its requests.
+// withdrawRequest counts the requests of a host queue that is being removed. The pool is swept when they are more than
+// half of its requests.
 func (sc *sharedConnections) withdrawRequest(hq *hostQueue) {
 	pool := sc.pools[hq.lookup.addr]
 	if pool == nil || hq.requested == [budget.NumPriorities]bool{} {
@@ -152,9 +157,9 @@ func (sc *sharedConnections) withdrawRequest(hq *hostQueue) {
 	sc.removePoolIfEmpty(pool)
 }
 
-// nextHost takes the host queue that a session goes on to: one with single calls, else one of the jobs whose turn it is, unless
-// a single call waits elsewhere for a connection to end. It is nil if there is no request. Hosts whose lookup has expired are
-// looked up again.
+// nextHost takes the host queue that a session goes on to: one with single calls, else one of the jobs whose turn it
+// is, unless a single call waits elsewhere for a connection to end. It is nil if there is no request. Hosts whose
+// lookup has expired are looked up again.
 func (sc *sharedConnections) nextHost(s *session, now time.Time) *hostQueue {
 	for pool := s.pool; pool.requestCount > 0; {
 		both := pool.requests[budget.ShortJob].Len() > 0 && pool.requests[budget.LongJob].Len() > 0
@@ -185,15 +190,16 @@ func (sc *sharedConnections) nextHost(s *session, now time.Time) *hostQueue {
 	return nil
 }
 
-// mayServe reports whether a session may serve a priority: a connection that jobs could not have opened is left to single calls.
+// mayServe reports whether a session may serve a priority: a connection that jobs could not have opened is left to
+// single calls.
 func (sc *sharedConnections) mayServe(s *session, priority budget.Priority, now time.Time) bool {
 	p := &sc.in.budget
 	return p.Limits.Connections == 0 || s.priority != budget.Single || p.Open() <= p.MaxOpen(priority, now)
 }
 
-// expectsRequests reports whether host queues at a session's address may soon request it: hosts of the queue are being looked up, and no
-// single call waits for a connection to end. Such a session lingers although host queues of other addresses find no connection: else every
-// few hosts found would cost a new one where lookups take longer than replies.
+// expectsRequests reports whether host queues at a session's address may soon request it: hosts of the queue are being
+// looked up, and no single call waits for a connection to end. Such a session lingers although host queues of other
+// addresses find no connection: else every few hosts found would cost a new one where lookups take longer than replies.
 func (sc *sharedConnections) expectsRequests(s *session) bool {
 	return s.pool != nil && sc.resolvers > 0 && !sc.in.singleWaiting
 }
@@ -214,8 +220,8 @@ func (sc *sharedConnections) handOverNext(s *session, now time.Time) bool {
 	return true
 }
 
-// handOver makes a session that has nothing in flight one of another host queue. Its own goroutine calls it, or a caller that
-// has taken the session from the idle ones.
+// handOver makes a session that has nothing in flight one of another host queue. Its own goroutine calls it, or a
+// caller that has taken the session from the idle ones.
 func (sc *sharedConnections) handOver(s *session, hq *hostQueue, now time.Time) {
 	old := s.hostQueue
 	old.Carry(s.so.Connection)
@@ -252,7 +258,8 @@ func (sc *sharedConnections) handOverIdle(hq *hostQueue, priority budget.Priorit
 // willBeServed reports a host queue to which some session will come. A single call does not wait for that.
 func (sc *sharedConnections) willBeServed(hq *hostQueue) bool {
 	pool := sc.poolOf(hq)
-	return hq.sessions > 0 || pool != nil && pool.sessions > 0 && !hq.wait.gaveUp && !hq.HasRetryFirst() && hq.Waiting(budget.Single) == 0
+	return hq.sessions > 0 || pool != nil && pool.sessions > 0 && !hq.wait.gaveUp && !hq.HasRetryFirst() &&
+		hq.Waiting(budget.Single) == 0
 }
 
 // sharedWaiter is a host queue that waits for the sessions at its address, and since when.
@@ -268,7 +275,8 @@ func (sc *sharedConnections) wait(hq *hostQueue, priority budget.Priority, now t
 	switch {
 	case priority == budget.Single, hq.sessions > 0, hq.wait.gaveUp, hq.HasRetryFirst():
 		return false
-	case pool == nil, pool.sessions == 0, pool.requestCount > requestsPerSession*pool.sessions, hq.WaitingCount() > sc.in.worthConnection():
+	case pool == nil, pool.sessions == 0, pool.requestCount > requestsPerSession*pool.sessions,
+		hq.WaitingCount() > sc.in.worthConnection():
 		return false
 	}
 	sc.addWaiter(hq, priority, now)
@@ -284,8 +292,8 @@ func (sc *sharedConnections) addWaiter(hq *hostQueue, priority budget.Priority, 
 	sc.in.armTimer(sc.waiters.Peek().since.Add(maxSharedWait), now)
 }
 
-// endWaits ends the wait of host queues at whose address no session was handed over for maxSharedWait: the sessions there
-// may be blocked.
+// endWaits ends the wait of host queues at whose address no session was handed over for maxSharedWait: the sessions
+// there may be blocked.
 func (sc *sharedConnections) endWaits(now time.Time) {
 	for sc.waiters.Len() > 0 {
 		if at := sc.waiters.Peek().since.Add(maxSharedWait); now.Before(at) {
@@ -343,14 +351,15 @@ func (sc *sharedConnections) detach(s *session) {
 	}
 }
 
-// awaitLookup queues a lookup of a host queue's host if its address is not known and a connection could be opened; the host
-// queue is scheduled afterwards. It returns false if the host queue need not wait. A single call waits neither for a lookup that
-// others requested nor for a free resolver: its session does the lookup.
+// awaitLookup queues a lookup of a host queue's host if its address is not known and a connection could be opened; the
+// host queue is scheduled afterwards. It returns false if the host queue need not wait. A single call waits neither for
+// a lookup that others requested nor for a free resolver: its session does the lookup.
 func (sc *sharedConnections) awaitLookup(hq *hostQueue, priority budget.Priority, now time.Time) bool {
 	switch {
 	case hq.lookup.running:
 		return priority != budget.Single
-	case !sc.sharesByAddress(hq) || !hq.lookup.expired(now) || sc.in.connectDisabled(now) || now.Before(sc.in.hold.ConnectAllowedAt()):
+	case !sc.sharesByAddress(hq) || !hq.lookup.expired(now) || sc.in.connectDisabled(now) ||
+		now.Before(sc.in.hold.ConnectAllowedAt()):
 		return false
 	case priority == budget.Single && sc.resolvers == maxResolvers:
 		return false
@@ -398,8 +407,8 @@ func (q *Queue) resolveHosts(soft, _ context.Context) {
 	}
 }
 
-// preferredAddr chooses the address at which a host is asked: one where a session has received replies, else the next in turn. The zero
-// Addr if there is none.
+// preferredAddr chooses the address at which a host is asked: one where a session has received replies, else the next
+// in turn. The zero Addr if there is none.
 func (sc *sharedConnections) preferredAddr(addrs []netip.Addr) netip.Addr {
 	health, now := &sc.in.hostHealth, time.Now()
 	for _, a := range addrs {

@@ -7,9 +7,10 @@ import (
 	"probity/prober/hostqueue"
 )
 
-// fillTransaction fills the session's next transaction and reserves its budgets: single calls first, then decoys, then jobs. If
-// there is nothing to send, the denial says why; no denial means that there is no work. More transactions follow in the same
-// group: a receiver that takes one recipient or one domain a transaction would otherwise cost a round trip for each.
+// fillTransaction fills the session's next transaction and reserves its budgets: single calls first, then decoys, then
+// jobs. If there is nothing to send, the denial says why; no denial means that there is no work. More transactions
+// follow in the same group: a receiver that takes one recipient or one domain a transaction would otherwise cost a
+// round trip for each.
 func (s *session) fillTransaction(l *locked, now time.Time) budget.Denial {
 	s.group.Reset()
 	hq, addrLimit := s.hostQueue, s.addressLimit
@@ -25,8 +26,10 @@ func (s *session) fillTransaction(l *locked, now time.Time) budget.Denial {
 	}
 	rooms, denials := s.roomByPriority(l, now)
 	for fill := rooms; ; {
-		n, longJobs := hq.Fill(&s.group, hostqueue.Fill{Rooms: fill, TargetsLeft: hq.TargetsLeft(s.used.Sent, l.budget.RefusalsLeft(&s.used)), Connection: s.so.Connection, OneDomain: l.Provider.OneDomain || s.oneDomain,
-			First: s.used.Transactions == 0, ControlOnly: s.closing, Keyer: s.keyer, Now: now})
+		n, longJobs := hq.Fill(&s.group, hostqueue.Fill{Rooms: fill,
+			TargetsLeft: hq.TargetsLeft(s.used.Sent, l.budget.RefusalsLeft(&s.used)), Connection: s.so.Connection,
+			OneDomain: l.Provider.OneDomain || s.oneDomain,
+			First:     s.used.Transactions == 0, ControlOnly: s.closing, Keyer: s.keyer, Now: now})
 		if n == 0 {
 			break
 		}
@@ -71,7 +74,8 @@ func (s *session) fillTransaction(l *locked, now time.Time) budget.Denial {
 }
 
 // roomByPriority is room for each priority, and why there is none. The address limit's mutex is held too.
-func (s *session) roomByPriority(l *locked, now time.Time) (rooms [budget.NumPriorities]int, denials [budget.NumPriorities]budget.Denial) {
+func (s *session) roomByPriority(l *locked, now time.Time) (rooms [budget.NumPriorities]int,
+	denials [budget.NumPriorities]budget.Denial) {
 	rooms[budget.Single], denials[budget.Single] = s.room(l, budget.Single, now)
 	rooms[budget.LongJob], denials[budget.LongJob] = s.room(l, budget.LongJob, now)
 	rooms[budget.ShortJob], denials[budget.ShortJob] = rooms[budget.LongJob], denials[budget.LongJob]
@@ -81,8 +85,8 @@ func (s *session) roomByPriority(l *locked, now time.Time) (rooms [budget.NumPri
 	return rooms, denials
 }
 
-// jobPrioritiesDiffer reports that short jobs may have more than long ones, on the route or at its address limit, which learns of short jobs
-// here.
+// jobPrioritiesDiffer reports that short jobs may have more than long ones, on the route or at its address limit, which
+// learns of short jobs here.
 func (s *session) jobPrioritiesDiffer(l *locked, now time.Time) bool {
 	addrLimit := s.addressLimit
 	if addrLimit == nil {

@@ -32,7 +32,8 @@ func (q *Queue) View(now time.Time) wire.ReadyQueue {
 		PerMinute:   wire.Usage(perMinute), Refusals: wire.Usage(refusals)}
 }
 
-// AddToStatus adds the queue to its source's status, and returns how much of its hourly budget of refusals is used or reserved.
+// AddToStatus adds the queue to its source's status, and returns how much of its hourly budget of refusals is used or
+// reserved.
 func (q *Queue) AddToStatus(s *wire.IdentityStatus, now time.Time) (refusals int) {
 	l := q.lock()
 	defer l.unlock()

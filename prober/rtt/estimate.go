@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Estimate estimates how far hosts are: the least of many connections' fastest reply to a command of the greeting. A busy
-// processor makes nearly all replies late, but hardly the fastest of many. The zero value has no samples.
+// Estimate estimates how far hosts are: the least of many connections' fastest reply to a command of the greeting. A
+// busy processor makes nearly all replies late, but hardly the fastest of many. The zero value has no samples.
 type Estimate struct {
 	least         time.Duration // of the n latest
 	n             int
@@ -35,7 +35,8 @@ func (e *Estimate) IsHigh() bool {
 	return e.previousLeast >= highRoundTrip && (e.n == 0 || e.least >= highRoundTrip)
 }
 
-// Shared is an estimate that goroutines share: that of a node over all hosts. It stands in for a queue that has too few samples.
+// Shared is an estimate that goroutines share: that of a node over all hosts. It stands in for a queue that has too few
+// samples.
 type Shared struct {
 	mu       sync.Mutex // guards estimate
 	estimate Estimate

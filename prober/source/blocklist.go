@@ -15,8 +15,8 @@ const (
 	maxBlocklistReports = 100 // routes whose reports are remembered
 )
 
-// AddBlocklistReport records that a route wants the source to be quarantined everywhere; true when enough of them do. The first
-// trial connection is then due after `again`.
+// AddBlocklistReport records that a route wants the source to be quarantined everywhere; true when enough of them do.
+// The first trial connection is then due after `again`.
 func (src *Source) AddBlocklistReport(route string, until time.Time, again time.Duration, now time.Time) bool {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -31,7 +31,8 @@ func (src *Source) AddBlocklistReport(route string, until time.Time, again time.
 	return true
 }
 
-// AwaitingTrial reports a source that must not be used now: it is quarantined everywhere, and its trial connection is not due.
+// AwaitingTrial reports a source that must not be used now: it is quarantined everywhere, and its trial connection is
+// not due.
 func (src *Source) AwaitingTrial(now time.Time) bool {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -50,7 +51,8 @@ func (src *Source) mayProbe(provider string, now time.Time) bool {
 	src.mu.Lock()
 	defer src.mu.Unlock()
 	if now.Before(src.quarantinedUntil) {
-		return !now.Before(src.trials[Delisting].at) // a ready queue that a blocklist quarantined may make the trial connection
+		// a ready queue that a blocklist quarantined may make the trial connection
+		return !now.Before(src.trials[Delisting].at)
 	}
 	return !now.Before(src.providerQuarantines[provider])
 }
@@ -65,7 +67,8 @@ func (src *Source) QuarantineAt(provider string, until time.Time) {
 	src.providerQuarantines[provider] = until
 }
 
-// LeaveQuarantine ends the quarantine of a source that got a reply about a recipient. It reports whether it was quarantined.
+// LeaveQuarantine ends the quarantine of a source that got a reply about a recipient. It reports whether it was
+// quarantined.
 func (src *Source) LeaveQuarantine(now time.Time) bool {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -99,8 +102,9 @@ func (src *Source) SaveQuarantine(c *cache.Cache) error {
 	return c.PutBudgets([]cache.Budget{b})
 }
 
-// LoadQuarantine reads whether the source is quarantined everywhere. The time of the trial connection is not kept: it is due `again`
-// after a start. A source whose entry cannot be read is quarantined until then, because all its hourly budgets count as used up.
+// LoadQuarantine reads whether the source is quarantined everywhere. The time of the trial connection is not kept: it
+// is due `again` after a start. A source whose entry cannot be read is quarantined until then, because all its hourly
+// budgets count as used up.
 func (src *Source) LoadQuarantine(c *cache.Cache, again time.Duration, now time.Time) error {
 	state, ok, err := c.Budget(quarantineKey(src.Name))
 	src.mu.Lock()
@@ -124,8 +128,8 @@ func (src *Source) QuarantinedUntil() time.Time {
 	return src.quarantinedUntil
 }
 
-// EndQuarantine ends the quarantine, as an operator says, and forgets what was reported for it. It reports whether it was quarantined;
-// the caller records it.
+// EndQuarantine ends the quarantine, as an operator says, and forgets what was reported for it. It reports whether it
+// was quarantined; the caller records it.
 func (src *Source) EndQuarantine(now time.Time) bool {
 	src.mu.Lock()
 	defer src.mu.Unlock()

@@ -29,14 +29,15 @@ func TestTrialEndsABlocklistQuarantine(t *testing.T) {
 	require.False(t, src.AwaitingTrial(later))
 	require.True(t, src.Quarantined(later))
 	require.Zero(t, src.tryTime("mx.a.example", false, DelistingInterval, later), "the canary")
-	require.Equal(t, later.Add(DelistingInterval), src.tryTime("mx.a.example", false, DelistingInterval, later), "and no other")
+	require.Equal(t, later.Add(DelistingInterval), src.tryTime("mx.a.example", false, DelistingInterval, later),
+		"and no other")
 	require.True(t, src.LeaveQuarantine(later))
 	require.False(t, src.Quarantined(later))
 	require.False(t, src.LeaveQuarantine(later), "once")
 }
 
-// TestRowsLeaveTheTrialToTheDecoy: a probe at a host that never answers, the last delisting trial included, does not take the
-// next trial connection from the delisting trial that is due; a moment later it may.
+// TestRowsLeaveTheTrialToTheDecoy: a probe at a host that never answers, the last delisting trial included, does not
+// take the next trial connection from the delisting trial that is due; a moment later it may.
 func TestRowsLeaveTheTrialToTheDecoy(t *testing.T) {
 	now, again := time.Now(), time.Hour
 	src := &Source{breaker: breaker{quarantinedUntil: now.Add(24 * time.Hour)}}
@@ -53,7 +54,8 @@ func TestRowsLeaveTheTrialToTheDecoy(t *testing.T) {
 	require.Equal(t, now.Add(TrialGrace), src.tryTime("mx.a.example", false, again, now))
 	require.Zero(t, src.tryTime("dead.example", false, again, now))
 	now = now.Add(again)
-	require.Equal(t, now.Add(TrialGrace), src.tryTime("dead.example", false, again, now), "before the next errand is known")
+	require.Equal(t, now.Add(TrialGrace), src.tryTime("dead.example", false, again, now),
+		"before the next errand is known")
 	require.Equal(t, "known", next())
 	require.Equal(t, now.Add(TrialGrace), src.tryTime("dead.example", false, again, now), "and after")
 	require.Zero(t, src.tryTime("mx.a.example", false, again, now.Add(TrialGrace)), "the errand could not be sent")
@@ -61,8 +63,8 @@ func TestRowsLeaveTheTrialToTheDecoy(t *testing.T) {
 	require.Zero(t, src.tryTime("mx.a.example", false, again, now.Add(time.Minute)), "its address had no room")
 }
 
-// TestBlocklistedSourceSendsNoReachTrial: a blocklisted source that reaches no host sends no reachability trial, and its trial
-// connection is used once, when it starts.
+// TestBlocklistedSourceSendsNoReachTrial: a blocklisted source that reaches no host sends no reachability trial, and
+// its trial connection is used once, when it starts.
 func TestBlocklistedSourceSendsNoReachTrial(t *testing.T) {
 	now := time.Now()
 	src := &Source{blocklistReports: map[string]time.Time{}}
@@ -75,14 +77,15 @@ func TestBlocklistedSourceSendsNoReachTrial(t *testing.T) {
 	}
 	later := now.Add(DelistingInterval)
 	require.Equal(t, later, src.tryTime("mx.a.example", false, DelistingInterval, later.Add(-time.Second)))
-	require.Equal(t, now.Add(24*time.Hour), src.tryTime("mx.a.example", true, DelistingInterval, later), "a knock proves nothing to lists")
+	require.Equal(t, now.Add(24*time.Hour), src.tryTime("mx.a.example", true, DelistingInterval, later),
+		"a knock proves nothing to lists")
 	require.Zero(t, src.tryTime("mx.a.example", false, DelistingInterval, later))
 	require.Equal(t, later.Add(DelistingInterval), src.tryTime("mx.a.example", false, DelistingInterval, later))
 	require.Zero(t, src.tryTime("mx.a.example", true, DelistingInterval, now.Add(24*time.Hour)))
 }
 
-// TestRowsDoNotDelayATrialOfADownSource: a row that leaves the trial connection to the delisting trial does not use up the one
-// that a down source has in half a minute.
+// TestRowsDoNotDelayATrialOfADownSource: a row that leaves the trial connection to the delisting trial does not use up
+// the one that a down source has in half a minute.
 func TestRowsDoNotDelayATrialOfADownSource(t *testing.T) {
 	now := time.Now()
 	src := &Source{breaker: breaker{quarantinedUntil: now.Add(24 * time.Hour)}}
@@ -95,8 +98,8 @@ func TestRowsDoNotDelayATrialOfADownSource(t *testing.T) {
 	require.Zero(t, src.tryTime("known", false, DelistingInterval, later))
 }
 
-// TestOnlyTheLastTrialIsReturned: a trial that was delayed until its source was up and blocklisted again does not take the
-// place of the next.
+// TestOnlyTheLastTrialIsReturned: a trial that was delayed until its source was up and blocklisted again does not take
+// the place of the next.
 func TestOnlyTheLastTrialIsReturned(t *testing.T) {
 	now := time.Now()
 	list := func(src *Source) {
@@ -124,7 +127,8 @@ func TestDelistingTrialsTakeTurns(t *testing.T) {
 	src := &Source{breaker: breaker{quarantinedUntil: now.Add(24 * time.Hour)}}
 	src.trials[Delisting].last = Target{Domain: "missed.example"}
 	for _, o := range []Target{{Route: engine.Route{Key: "mx.a.example", Provider: unlisted}, Domain: "a.example"},
-		{Route: engine.Route{Key: "known", Provider: known}, Domain: "b.example"}, {Route: engine.Route{Key: "mx.c.example", Provider: unlisted}, Domain: "c.example"}} {
+		{Route: engine.Route{Key: "known", Provider: known}, Domain: "b.example"},
+		{Route: engine.Route{Key: "mx.c.example", Provider: unlisted}, Domain: "c.example"}} {
 		src.RecordBlocklistedBy(o)
 	}
 	var asked []string

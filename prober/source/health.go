@@ -2,22 +2,23 @@ package source
 
 import "time"
 
-// A source that cannot connect anywhere is down: the fault is ours or our network's, and each further attempt would blame a
-// receiver for it. While it is down, only trial connections are made, to find out whether it is up again.
+// A source that cannot connect anywhere is down: the fault is ours or our network's, and each further attempt would
+// blame a receiver for it. While it is down, only trial connections are made, to find out whether it is up again.
 const (
 	downFailures  = 20 // connections in a row
 	downRoutes    = 10 // that they went to, at the least
 	trialInterval = 30 * time.Second
 
-	// suspectRoutes is how many routes in a row a source fails to reach before it is suspect. recentSuccess is how long before
-	// these failures its last connection may have been made: otherwise nothing suggests that it was able to connect.
+	// suspectRoutes is how many routes in a row a source fails to reach before it is suspect. recentSuccess is how long
+	// before these failures its last connection may have been made: otherwise nothing suggests that it was able to
+	// connect.
 	suspectRoutes = 5
 	recentSuccess = 5 * time.Minute
-	// overlapGrace is how long after the start of a connection the source must be seen to work for its failure to be the
-	// receiver's: a packet without an answer is sent again after a second (RFC 6298 section 2).
+	// overlapGrace is how long after the start of a connection the source must be seen to work for its failure to be
+	// the receiver's: a packet without an answer is sent again after a second (RFC 6298 section 2).
 	overlapGrace = time.Second
-	// maxSuccessGap is the longest time between two connections of a source that is seen to work: a connection survives an
-	// outage as short as that, as its packets are sent at once and after 1, 3 and 7 seconds.
+	// maxSuccessGap is the longest time between two connections of a source that is seen to work: a connection survives
+	// an outage as short as that, as its packets are sent at once and after 1, 3 and 7 seconds.
 	maxSuccessGap = 3 * time.Second
 )
 
@@ -84,16 +85,16 @@ func (b *breaker) BlockedUntil() time.Time {
 	return b.trials[Reachability].at
 }
 
-// MayBeOurFault reports that a connection begun at a time may have failed by our own fault: several receivers fail in a row,
-// and the source worked recently, but not while this connection was tried.
+// MayBeOurFault reports that a connection begun at a time may have failed by our own fault: several receivers fail in a
+// row, and the source worked recently, but not while this connection was tried.
 func (b *breaker) MayBeOurFault(began time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.suspect() && b.noSuccessSince(began) && b.workedRecently()
 }
 
-// MayBeOutage reports that a connection begun at a time may have failed in an outage of ours that has just begun, or that
-// ended before the connection failed.
+// MayBeOutage reports that a connection begun at a time may have failed in an outage of ours that has just begun, or
+// that ended before the connection failed.
 func (b *breaker) MayBeOutage(began time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -30,12 +30,13 @@ func TestSourceThatIsDownSendsTrialConnections(t *testing.T) {
 
 	few := breaker{}
 	for range 10 * downFailures {
-		require.False(t, few.RecordConnect(false, false, "one route", now), "one route that does not answer is no sickness of ours")
+		require.False(t, few.RecordConnect(false, false, "one route", now),
+			"one route that does not answer is no sickness of ours")
 	}
 }
 
-// TestRowsMakeEveryFourthTrial: while a source is down, every fourth trial connection is left to the ready queues: the host that it reached
-// last may be gone.
+// TestRowsMakeEveryFourthTrial: while a source is down, every fourth trial connection is left to the ready queues: the
+// host that it reached last may be gone.
 func TestRowsMakeEveryFourthTrial(t *testing.T) {
 	var src breaker
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

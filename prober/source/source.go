@@ -80,7 +80,8 @@ func New(ids []Identity, mailFrom string) (Set, error) {
 	var all Set
 	seen := map[string]bool{}
 	for _, id := range ids {
-		src := &Source{Identity: id, Name: id.Name(), Sender: id.SenderIdentity(mailFrom), blocklistReports: map[string]time.Time{}}
+		src := &Source{Identity: id, Name: id.Name(), Sender: id.SenderIdentity(mailFrom),
+			blocklistReports: map[string]time.Time{}}
 		if seen[src.Name] {
 			return all, fmt.Errorf("prober: two egress identities are %q: they would share its budgets twice", src.Name)
 		}
@@ -94,15 +95,17 @@ func New(ids []Identity, mailFrom string) (Set, error) {
 		return all, errors.New("prober: no egress identity")
 	}
 	// A ready queue is chosen before its hosts' addresses are known: sources of IPv4 take them, where there are any.
-	if ipv4 := slices.DeleteFunc(slices.Clone(all.List), func(src *Source) bool { return src.ReachesIPv6() }); len(ipv4) > 0 {
+	if ipv4 := slices.DeleteFunc(slices.Clone(all.List),
+		func(src *Source) bool { return src.ReachesIPv6() }); len(ipv4) > 0 {
 		all.List = ipv4
 	}
 	return all, nil
 }
 
-// Choose finds the source that asks for an address: the pinned one if it is ours, else by rendezvous hashing of the route; at
-// wide providers of the domain, or of the address at their consumer domains, among the sources that are not quarantined there;
-// at providers with tenants of the domain, among as many sources as may ask there. It is nil if every candidate is quarantined.
+// Choose finds the source that asks for an address: the pinned one if it is ours, else by rendezvous hashing of the
+// route; at wide providers of the domain, or of the address at their consumer domains, among the sources that are not
+// quarantined there; at providers with tenants of the domain, among as many sources as may ask there. It is nil if
+// every candidate is quarantined.
 func (s *Set) Choose(route *engine.Route, addr engine.Address, pinned string, now time.Time) *Source {
 	if len(s.List) == 1 {
 		return s.List[0].unlessQuarantined(route, addr, now)

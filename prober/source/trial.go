@@ -13,13 +13,14 @@ import (
 type TrialKind uint8
 
 const (
-	// Reachability trials go to the host that a suspect source reached last, within that queue's budgets: a host that never answers
-	// proves nothing, and with only such hosts left, a working source would stay down. Without such a host, and every fourth time in
-	// case it is gone, a ready queue with waiting probes makes the trial connection. The first starts as soon as the source is
-	// suspect: a host that answers it shows that the source works.
+	// Reachability trials go to the host that a suspect source reached last, within that queue's budgets: a host that
+	// never answers proves nothing, and with only such hosts left, a working source would stay down. Without such a
+	// host, and every fourth time in case it is gone, a ready queue with waiting probes makes the trial connection. The
+	// first starts as soon as the source is suspect: a host that answers it shows that the source works.
 	Reachability TrialKind = iota
-	// Delisting trials of a source that is quarantined everywhere need no row: they go to the targets that refused the source as
-	// blocklisted, in turn, once a row could not be asked; if there are none, to the target of the last such row.
+	// Delisting trials of a source that is quarantined everywhere need no row: they go to the targets that refused the
+	// source as blocklisted, in turn, once a row could not be asked; if there are none, to the target of the last such
+	// row.
 	Delisting
 	numTrialKinds
 )
@@ -47,8 +48,9 @@ type trials struct {
 	at      time.Time // when the next one may start
 	route   string    // the route of the delisting trial that is to be the next
 	watched bool      // a goroutine makes them
-	last    Target    // reached last, or the last that was not asked because the source is quarantined everywhere; may be empty
-	inTurn  []Target  // those that refused the source as blocklisted
+	// reached last, or the last that was not asked because the source is quarantined everywhere; may be empty
+	last   Target
+	inTurn []Target // those that refused the source as blocklisted
 }
 
 // breaker decides when a source may connect.
@@ -69,11 +71,13 @@ type breaker struct {
 	reachTrialReply time.Time // when one connected last
 }
 
-// TryAt is when a connection may be tried, if not now: while the source is quarantined everywhere or down, when the trial
-// connection is due. The caller that may connect now makes it, and nextTrial is when the next one of a quarantined source is due.
-// Others than the planned trial wait trialGrace longer: else probes at hosts that never answer would use up every trial
-// connection. A reachability trial waits for the end of the quarantine: it must not take the place of a delisting trial.
-func (b *breaker) TryAt(route string, isReachTrial bool, again time.Duration, now time.Time) (wait, nextTrial time.Time) {
+// TryAt is when a connection may be tried, if not now: while the source is quarantined everywhere or down, when the
+// trial connection is due. The caller that may connect now makes it, and nextTrial is when the next one of a
+// quarantined source is due. Others than the planned trial wait trialGrace longer: else probes at hosts that never
+// answer would use up every trial connection. A reachability trial waits for the end of the quarantine: it must not
+// take the place of a delisting trial.
+func (b *breaker) TryAt(route string, isReachTrial bool, again time.Duration,
+	now time.Time) (wait, nextTrial time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	quarantined, needsReachTrial := now.Before(b.quarantinedUntil), isReachTrial || b.down()
@@ -115,9 +119,9 @@ func (t *trials) mayStartAt(planned bool) time.Time {
 	return t.at
 }
 
-// ReturnTrial gives back a trial connection of a quarantined source for which no host was dialled, unless another was planned since;
-// nextTrial is what TryAt returned, zero if the connection was no such trial. The next one may start at the given time from the named
-// route, if there is one, and from others trialGrace later.
+// ReturnTrial gives back a trial connection of a quarantined source for which no host was dialled, unless another was
+// planned since; nextTrial is what TryAt returned, zero if the connection was no such trial. The next one may start at
+// the given time from the named route, if there is one, and from others trialGrace later.
 func (b *breaker) ReturnTrial(nextTrial time.Time, route string, at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,7 +138,8 @@ func (b *breaker) needsTrials(kind TrialKind, now time.Time) bool {
 	return now.Before(b.quarantinedUntil)
 }
 
-// StartWatch reports a source that needs trial connections of a kind and is not watched: the caller watches it from now on.
+// StartWatch reports a source that needs trial connections of a kind and is not watched: the caller watches it from now
+// on.
 func (b *breaker) StartWatch(kind TrialKind, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,8 +151,8 @@ func (b *breaker) StartWatch(kind TrialKind, now time.Time) bool {
 	return true
 }
 
-// NextTrial is when the next trial connection of a kind may start and, if that is now, its target; an empty one leaves it to the
-// ready queues. The zero time ends the caller's watch: the source needs no more trials.
+// NextTrial is when the next trial connection of a kind may start and, if that is now, its target; an empty one leaves
+// it to the ready queues. The zero time ends the caller's watch: the source needs no more trials.
 func (b *breaker) NextTrial(kind TrialKind, now time.Time) (at time.Time, to Target) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -159,7 +164,8 @@ func (b *breaker) NextTrial(kind TrialKind, now time.Time) (at time.Time, to Tar
 			t.last, t.inTurn = Target{}, nil
 		}
 		return time.Time{}, Target{}
-	case now.Before(t.at), kind == Reachability && (now.Before(b.quarantinedUntil) || b.down() && b.reachTrials%queueTrialEvery == queueTrialEvery-1):
+	case now.Before(t.at), kind == Reachability &&
+		(now.Before(b.quarantinedUntil) || b.down() && b.reachTrials%queueTrialEvery == queueTrialEvery-1):
 		return t.at, Target{}
 	}
 	to = t.last
@@ -183,17 +189,19 @@ func (b *breaker) RecordBlocked(route *engine.Route, domain string, now time.Tim
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now.Before(b.quarantinedUntil) {
-		b.trials[Delisting].last = Target{*route, strings.Clone(domain), route.Hosts} // cloned: the row's text is shared
+		// cloned: the row's text is shared
+		b.trials[Delisting].last = Target{*route, strings.Clone(domain), route.Hosts}
 	}
 }
 
-// RecordBlocklistedBy records a target that refused the source as blocklisted, once per route, known providers first. At most
-// maxBlocklistReports are kept.
+// RecordBlocklistedBy records a target that refused the source as blocklisted, once per route, known providers first.
+// At most maxBlocklistReports are kept.
 func (b *breaker) RecordBlocklistedBy(to Target) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t := &b.trials[Delisting]
-	if to.Domain == "" || len(t.inTurn) >= maxBlocklistReports || slices.ContainsFunc(t.inTurn, func(o Target) bool { return o.Route.Key == to.Route.Key }) {
+	if to.Domain == "" || len(t.inTurn) >= maxBlocklistReports ||
+		slices.ContainsFunc(t.inTurn, func(o Target) bool { return o.Route.Key == to.Route.Key }) {
 		return
 	}
 	at := len(t.inTurn)
@@ -208,7 +216,10 @@ func (b *breaker) DropTarget(kind TrialKind, not *Target) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t := &b.trials[kind]
-	t.inTurn = slices.DeleteFunc(t.inTurn, func(o Target) bool { return o.Route.Key == not.Route.Key && o.Domain == not.Domain })
+	t.inTurn = slices.DeleteFunc(t.inTurn, func(o Target) bool {
+		return o.Route.Key == not.Route.Key &&
+			o.Domain == not.Domain
+	})
 	if t.last.Domain == not.Domain {
 		t.last = Target{}
 	}

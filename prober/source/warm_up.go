@@ -13,16 +13,16 @@ import (
 	"probity/store/cache"
 )
 
-// Receivers distrust an address that was silent yesterday and asks for thousands of recipients today. So a new source has
-// a tenth of every budget on its first day, and twice as much on each day after, until it has all of it.
+// Receivers distrust an address that was silent yesterday and asks for thousands of recipients today. So a new source
+// has a tenth of every budget on its first day, and twice as much on each day after, until it has all of it.
 const (
 	firstDayShare = 0.1
 	warmUpTime    = 4 * 24 * time.Hour // 0.1, 0.2, 0.4, 0.8, 1
 	firstUseLife  = 10 * 365 * 24 * time.Hour
 )
 
-// LoadFirstUses loads since when each source is used, and saves it for new ones. A source whose entry cannot be read is new. Sources
-// that are not on the internet are warm.
+// LoadFirstUses loads since when each source is used, and saves it for new ones. A source whose entry cannot be read is
+// new. Sources that are not on the internet are warm.
 func (s *Set) LoadFirstUses(c *cache.Cache, now time.Time) error {
 	for _, src := range s.List {
 		if !src.mayBePublic() {
@@ -63,7 +63,8 @@ func saveFirstUse(c *cache.Cache, name string, since time.Time) error {
 
 func firstUseKey(sourceName string) string { return "since " + sourceName }
 
-// mayBePublic reports a source that receivers on the internet may see: any but an address that is known not to be public.
+// mayBePublic reports a source that receivers on the internet may see: any but an address that is known not to be
+// public.
 func (i Identity) mayBePublic() bool {
 	for _, a := range [...]netip.Addr{i.Public, i.Local} {
 		if a.IsValid() {

@@ -42,5 +42,6 @@ func TestOnlyPublicAddressesWarmUp(t *testing.T) {
 		require.Equal(t, want, Identity{Local: netip.MustParseAddr(address)}.mayBePublic(), address)
 	}
 	require.True(t, Identity{}.mayBePublic(), "nobody knows what the system chooses")
-	require.True(t, Identity{Local: netip.MustParseAddr("10.1.2.3"), Public: netip.MustParseAddr("8.8.8.8")}.mayBePublic())
+	require.True(t, Identity{Local: netip.MustParseAddr("10.1.2.3"),
+		Public: netip.MustParseAddr("8.8.8.8")}.mayBePublic())
 }

@@ -6,15 +6,16 @@ import (
 	"probity/store/cache"
 )
 
-// Find lists the probes that match a query, the newest first, with the sources of their rules in the provider table. A limit of 0 takes
-// all; key stands for the query's address, nil for none.
+// Find lists the probes that match a query, the newest first, with the sources of their rules in the provider table. A
+// limit of 0 takes all; key stands for the query's address, nil for none.
 func (r *Recent) Find(q wire.Query, key *cache.Key, table *engine.Table) []wire.Trace {
 	found := []wire.Trace{}
 	for _, t := range r.all() {
 		if q.Limit > 0 && len(found) == q.Limit {
 			break
 		}
-		if (key == nil || t.key == *key) && (q.Status == "" || q.Status == t.Status) && (q.Provider == "" || q.Provider == t.Provider) {
+		if (key == nil || t.key == *key) && (q.Status == "" || q.Status == t.Status) &&
+			(q.Provider == "" || q.Provider == t.Provider) {
 			one := t.Trace // a trace does not change, so a copy gets the sources
 			one.Source = ruleSource(table, one.Rule)
 			if one.Decoy != nil {

@@ -33,7 +33,9 @@ type Recent struct {
 
 // New makes an empty Recent. decoy is the local part of a domain's decoy at a time: it is removed from replies.
 func New(decoy func(domain string, at time.Time) string) *Recent {
-	return &Recent{decoy: decoy, anyGate: rateGate{limit: anyPerSecond}, unknownGate: rateGate{limit: unknownsPerSecond}, latest: traceRing{size: maxRecent}, unknowns: traceRing{size: maxUnknowns}}
+	return &Recent{decoy: decoy, anyGate: rateGate{limit: anyPerSecond},
+		unknownGate: rateGate{limit: unknownsPerSecond}, latest: traceRing{size: maxRecent},
+		unknowns: traceRing{size: maxUnknowns}}
 }
 
 // Probe is a probe that has ended. It is read during Record only.
@@ -57,7 +59,8 @@ func (r *Recent) Record(p Probe, source string, now time.Time) {
 	if unknown && !r.unknownGate.allow(now) || !unknown && !r.anyGate.allow(now) {
 		return
 	}
-	t := &trace{key: p.Key, Trace: wire.Trace{At: now, Egress: source, Provider: ev.Route.Provider.ID, Host: v.Details.Host, Rule: v.Rule,
+	t := &trace{key: p.Key, Trace: wire.Trace{At: now, Egress: source, Provider: ev.Route.Provider.ID,
+		Host: v.Details.Host, Rule: v.Rule,
 		Status: v.Status.String(), Reason: v.Reason.String(), Attempts: ev.Attempts + 1}}
 	if p.Deferred {
 		t.Status = "DEFERRED"
@@ -101,10 +104,12 @@ func (r *Recent) redactDecoy(text string, target engine.Address, at time.Time) s
 	return redact.Text(redact.Text(text, r.decoy(target.Domain(), at)), target.Local())
 }
 
-// decidingSighting is the sighting that a verdict rests on: the last reply that its details name, else the last sighting.
+// decidingSighting is the sighting that a verdict rests on: the last reply that its details name, else the last
+// sighting.
 func decidingSighting(seen []engine.Sighting, d *engine.Details) *engine.Sighting {
 	for i := len(seen) - 1; i >= 0; i-- {
-		if s := &seen[i]; s.Subject != engine.SubjectDecoy && s.Host == d.Host && s.Reply.Code == d.Code && s.Reply.Stage == d.Stage {
+		if s := &seen[i]; s.Subject != engine.SubjectDecoy && s.Host == d.Host && s.Reply.Code == d.Code &&
+			s.Reply.Stage == d.Stage {
 			return s
 		}
 	}

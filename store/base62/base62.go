@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// The form of an API key: a prefix for live or test, 32 random base62 characters (190 bits), and the CRC-32 of these in six
-// more, so that a mistyped or invented key is refused without a look-up.
+// The form of an API key: a prefix for live or test, 32 random base62 characters (190 bits), and the CRC-32 of these in
+// six more, so that a mistyped or invented key is refused without a look-up.
 const (
 	livePrefix = "prb_live_"
 	testPrefix = "prb_test_"
@@ -46,8 +46,9 @@ func WellFormedKey(s string) (test, ok bool) {
 	return test, string(sum[:]) == s[cut:]
 }
 
-// checksumDigits is the CRC-32 (IEEE) of body in base62, most significant digit first; 62^6 holds every CRC. It computes the CRC byte
-// by byte: the library's function would need a copy of the key on the heap (BenchmarkWellFormedKey).
+// checksumDigits is the CRC-32 (IEEE) of body in base62, most significant digit first; 62^6 holds every CRC. It
+// computes the CRC byte by byte: the library's function would need a copy of the key on the heap
+// (BenchmarkWellFormedKey).
 func checksumDigits(body string) (out [keyChecksum]byte) {
 	n := ^uint32(0)
 	for i := range len(body) {

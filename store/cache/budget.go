@@ -55,7 +55,8 @@ func (c *Cache) PutBudgets(budgets []Budget) error {
 		if u.State == nil {
 			err = errors.Join(err, b.Delete(key, nil))
 		} else {
-			err = errors.Join(err, b.Set(key, append(binary.BigEndian.AppendUint64(nil, uint64(u.Until.UnixMilli())), u.State...), nil))
+			err = errors.Join(err, b.Set(key, append(binary.BigEndian.AppendUint64(nil, uint64(u.Until.UnixMilli())),
+				u.State...), nil))
 		}
 	}
 	if err == nil {

@@ -23,9 +23,10 @@ import (
 
 // Config configures a cache. The zero value of everything but FS and Dir has a default.
 type Config struct {
-	FS          vfs.FS
-	Dir         string
-	BlockCache  int64         // bytes of blocks in memory, memtables included: the tables' filters must fit; default 32 MiB
+	FS  vfs.FS
+	Dir string
+	// bytes of blocks in memory, memtables included: the tables' filters must fit; default 32 MiB
+	BlockCache  int64
 	MemTable    uint64        // bytes of one memtable, of which there are two under load; default 8 MiB
 	FilterBytes int64         // bytes of the key filter; twice that while a sweep runs; default 16 MiB
 	MaxBytes    uint64        // size on disk above which the sweep shortens lifetimes; default 8 GiB
@@ -35,8 +36,9 @@ type Config struct {
 
 // Cache is an open cache. Its methods may be called from any goroutine.
 type Cache struct {
-	cfg        Config
-	dbMu       sync.RWMutex              // held for reading while the database is used, for writing while it is replaced
+	cfg Config
+	// held for reading while the database is used, for writing while it is replaced
+	dbMu       sync.RWMutex
 	db         *pebble.DB                // guarded by dbMu
 	health     *health                   // of db, guarded by dbMu
 	setAsideAt atomic.Pointer[time.Time] // when a damaged database was set aside; nil for never
@@ -56,7 +58,8 @@ func Open(c Config) (*Cache, error) {
 		return nil, errors.New("cache: FS and Dir are needed")
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	cache := &Cache{cfg: c, max: cmp.Or(c.MaxBytes, 8<<30), recent: newRecent[engine.Verdict](verdictsPerShard), facts: newRecent[storedFact](factsPerShard)}
+	cache := &Cache{cfg: c, max: cmp.Or(c.MaxBytes, 8<<30), recent: newRecent[engine.Verdict](verdictsPerShard),
+		facts: newRecent[storedFact](factsPerShard)}
 	cache.filters.wordCount = int(max(1, cmp.Or(c.FilterBytes, 16<<20)/8))
 	err := cache.load()
 	if !errors.Is(err, errNewer) && opendb.IsDamage(err) {
@@ -73,7 +76,8 @@ func Open(c Config) (*Cache, error) {
 // load opens the database, and makes it if there is none. dbMu is held, or the cache is not in use yet.
 func (c *Cache) load() error {
 	o := &pebble.Options{
-		FS: c.cfg.FS, EventListener: new(pebble.EventListener), Cache: pebble.NewCache(cmp.Or(c.cfg.BlockCache, 32<<20)), MemTableSize: cmp.Or(c.cfg.MemTable, 8<<20),
+		FS: c.cfg.FS, EventListener: new(pebble.EventListener),
+		Cache: pebble.NewCache(cmp.Or(c.cfg.BlockCache, 32<<20)), MemTableSize: cmp.Or(c.cfg.MemTable, 8<<20),
 		L0CompactionThreshold: upperTables, L0StopWritesThreshold: maxTables, FormatMajorVersion: pebble.FormatNewest,
 	}
 	for i := range o.Levels {
@@ -94,18 +98,18 @@ func (c *Cache) load() error {
 	return nil
 }
 
-// Keys are uniformly distributed, so each compaction of the upper level rewrites all of the next: most of the cost of a large database.
-// So about 64 MiB collect in the upper level before it is compacted; the tables' filters keep a look-up that passes the key filter from
-// reading more than one table. The tables are small because a memtable's memory is not available to the Go heap (probity bench bulk,
-// BenchmarkLists).
+// Keys are uniformly distributed, so each compaction of the upper level rewrites all of the next: most of the cost of a
+// large database. So about 64 MiB collect in the upper level before it is compacted; the tables' filters keep a look-up
+// that passes the key filter from reading more than one table. The tables are small because a memtable's memory is not
+// available to the Go heap (probity bench bulk, BenchmarkLists).
 const (
 	upperTables = 16 // overlapping tables; compaction starts at half of that, and its priority grows
 	maxTables   = 48 // then writers wait
 	filterBits  = 10 // for each key: the filters of 13,000,000 keys fit into the default block cache
 )
 
-// slogLogger passes Pebble's errors to slog. Once the database is known to be damaged they are debug messages, because each of Pebble's
-// retries fails then.
+// slogLogger passes Pebble's errors to slog. Once the database is known to be damaged they are debug messages, because
+// each of Pebble's retries fails then.
 type slogLogger struct {
 	log    *slog.Logger
 	health *health
@@ -125,8 +129,8 @@ func (sl slogLogger) Fatalf(format string, args ...any) {
 	panic(Lost(fmt.Sprintf(format, args...)))
 }
 
-// Lost is the value with which the cache panics when the disk fails: the process must end, and the next start reads what is
-// on the disk.
+// Lost is the value with which the cache panics when the disk fails: the process must end, and the next start reads
+// what is on the disk.
 type Lost string
 
 func (l Lost) Error() string { return "cache cannot go on: " + string(l) }
@@ -146,8 +150,8 @@ func commit(b *pebble.Batch, o *pebble.WriteOptions) error {
 	return b.Commit(o)
 }
 
-// Full returns an error that is a syscall.ENOSPC while the disk has no room for the cache: verdicts and facts are then dropped, and budgets
-// are not written.
+// Full returns an error that is a syscall.ENOSPC while the disk has no room for the cache: verdicts and facts are then
+// dropped, and budgets are not written.
 func (c *Cache) Full() error { return diskroom.Full(c.cfg.FS) }
 
 // Close closes the database.
@@ -197,13 +201,14 @@ func (c *Cache) readVerdict(key *Key) *engine.Verdict {
 	return &v
 }
 
-// GetBatch calls found for every key that has a verdict which may be served at now. The keys must ascend, so that one iterator
-// can visit them. Most rows of a job are new addresses; until there is a key filter, the filters of the lowest level save them
-// from reading a block each.
+// GetBatch calls found for every key that has a verdict which may be served at now. The keys must ascend, so that one
+// iterator can visit them. Most rows of a job are new addresses; until there is a key filter, the filters of the lowest
+// level save them from reading a block each.
 func (c *Cache) GetBatch(keys []Key, now time.Time, found func(i int, v engine.Verdict)) error {
 	c.dbMu.RLock()
 	defer c.dbMu.RUnlock()
-	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: []byte{tableResult}, UpperBound: []byte{tableResult + 1}, UseL6Filters: true})
+	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: []byte{tableResult}, UpperBound: []byte{tableResult + 1},
+		UseL6Filters: true})
 	if err != nil {
 		return fmt.Errorf("cache read: %w", err)
 	}
@@ -233,7 +238,8 @@ type Entry struct {
 	Verdict *engine.Verdict
 }
 
-// Put stores verdicts, without a sync; while the disk is full it drops them. It sorts the entries by key, which is faster.
+// Put stores verdicts, without a sync; while the disk is full it drops them. It sorts the entries by key, which is
+// faster.
 func (c *Cache) Put(entries []Entry) error {
 	if len(entries) == 0 || c.Full() != nil {
 		return nil

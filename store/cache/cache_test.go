@@ -84,7 +84,8 @@ func TestSecretAndBudgetsSurviveReopening(t *testing.T) {
 	fs := vfs.NewMem()
 	c := open(t, fs)
 	before := c.Keyer().Digest("decoy", "a.example")
-	require.NoError(t, c.PutBudgets([]Budget{{Name: "google", State: []byte("state"), Until: time.Now().Add(time.Hour)}}))
+	require.NoError(t, c.PutBudgets([]Budget{{Name: "google", State: []byte("state"),
+		Until: time.Now().Add(time.Hour)}}))
 	require.NoError(t, c.Close())
 	c = open(t, fs)
 	defer c.Close()
@@ -111,7 +112,8 @@ func TestNewerFormatIsRefused(t *testing.T) {
 func TestFacts(t *testing.T) {
 	c := open(t, vfs.NewMem())
 	defer c.Close()
-	f := Fact{At: time.UnixMilli(1_700_000_000_000).UTC(), Code: 550, Meaning: engine.NoMailbox, Blame: engine.BlameRecipient, Rule: "r"}
+	f := Fact{At: time.UnixMilli(1_700_000_000_000).UTC(), Code: 550, Meaning: engine.NoMailbox,
+		Blame: engine.BlameRecipient, Rule: "r"}
 	require.NoError(t, c.PutFact("a.example", "mx1", &f))
 	got, ok := c.Fact("a.example", "mx1", f.At.Add(LifeFact-1))
 	require.True(t, ok)
@@ -141,7 +143,8 @@ func TestKeepable(t *testing.T) {
 	require.True(t, Keepable(sure(engine.ReasonMailboxFull), target(engine.MailboxFull)))
 	require.False(t, Keepable(sure(engine.ReasonBlocked), target(engine.Blocked)))
 	require.False(t, Keepable(sure(engine.ReasonDisposable), target(engine.Greylisted)))
-	require.False(t, Keepable(sure(engine.ReasonMailboxNotFound), &engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventTimeout}))
+	require.False(t, Keepable(sure(engine.ReasonMailboxNotFound),
+		&engine.Sighting{Subject: engine.SubjectTarget, Event: engine.EventTimeout}))
 }
 
 func BenchmarkPutInKeyOrder(b *testing.B) {

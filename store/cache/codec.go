@@ -9,7 +9,8 @@ import (
 	"probity/engine/detail"
 )
 
-// The first byte of every result, and of every fact. Facts of version 1 lack what controlled a refusal; older ones than these are not read.
+// The first byte of every result, and of every fact. Facts of version 1 lack what controlled a refusal; older ones than
+// these are not read.
 const (
 	valueVersion = 2
 	factVersion  = 3
@@ -94,15 +95,17 @@ func (f *Fact) Sighting(host string) engine.Sighting {
 	return s
 }
 
-// FactOf makes a fact of a decoy's sighting; false if its reply proves nothing that may be stored. The first temporary reply that names an
-// unknown user proves nothing yet, but the second will, even a later list's. An acceptance that was no check replaces an older refusal.
+// FactOf makes a fact of a decoy's sighting; false if its reply proves nothing that may be stored. The first temporary
+// reply that names an unknown user proves nothing yet, but the second will, even a later list's. An acceptance that was
+// no check replaces an older refusal.
 func FactOf(s *engine.Sighting) (Fact, bool) {
 	f := s.Finding
 	accepted := f.Meaning == engine.Accepted || f.Meaning == engine.RateLimited && s.Reply.Positive()
 	if s.Event != engine.EventReply || !accepted && !s.RefusesUnknown() && !s.NamesUnknown() {
 		return Fact{}, false
 	}
-	return Fact{At: s.At, Code: s.Reply.Code, Enhanced: s.Reply.Enhanced, Meaning: f.Meaning, Blame: f.Blame, Controlled: s.Controlled,
+	return Fact{At: s.At, Code: s.Reply.Code, Enhanced: s.Reply.Enhanced, Meaning: f.Meaning, Blame: f.Blame,
+		Controlled:   s.Controlled,
 		NamesUnknown: f.NamesUnknown, Rule: f.Rule}, true
 }
 
@@ -140,7 +143,8 @@ func ReadFact(src []byte) (Fact, error) {
 	f.At = time.UnixMilli(int64(r.Uint64())).UTC()
 	f.Code, f.Enhanced = r.Reply()
 	f.Rule, f.Message, f.Source = r.String(), r.String(), r.String()
-	if r.Bad || len(r.Src) > 0 || flags&^factFlags != 0 || f.Meaning > engine.ProtocolFault || f.Blame > engine.BlameRecipient {
+	if r.Bad || len(r.Src) > 0 || flags&^factFlags != 0 || f.Meaning > engine.ProtocolFault ||
+		f.Blame > engine.BlameRecipient {
 		return Fact{}, errValue
 	}
 	return f, nil

@@ -11,10 +11,12 @@ import (
 
 func sampleVerdict() engine.Verdict {
 	return engine.Verdict{
-		Status: engine.Valid, Reason: engine.ReasonNone, Score: 98, SMTPValid: true, ProviderID: "google", Rule: "decoy/refused",
+		Status: engine.Valid, Reason: engine.ReasonNone, Score: 98, SMTPValid: true, ProviderID: "google",
+		Rule:       "decoy/refused",
 		VerifiedAt: time.UnixMilli(1_700_000_000_123).UTC(),
-		Details: engine.Details{CatchAll: engine.No, Host: "mx.example", Code: 250, Enhanced: engine.Enhanced{Class: 2, Subject: 1, Detail: 5},
-			Message: "2.1.5 OK", Stage: engine.StageRcpt},
+		Details: engine.Details{CatchAll: engine.No, Host: "mx.example", Code: 250,
+			Enhanced: engine.Enhanced{Class: 2, Subject: 1, Detail: 5},
+			Message:  "2.1.5 OK", Stage: engine.StageRcpt},
 	}
 }
 
@@ -39,14 +41,17 @@ func TestVerdictRoundTrip(t *testing.T) {
 
 func TestFactRoundTrip(t *testing.T) {
 	for name, finding := range map[string]engine.Finding{
-		"refused":           {Meaning: engine.NoMailbox, Blame: engine.BlameRecipient, Rule: "generic/5.1.1"},
-		"accepted":          {Meaning: engine.Accepted},
-		"named in a 4xx":    {Meaning: engine.Temporary, Blame: engine.BlameSite, NamesUnknown: true, Rule: "generic/unverified-address"},
+		"refused":  {Meaning: engine.NoMailbox, Blame: engine.BlameRecipient, Rule: "generic/5.1.1"},
+		"accepted": {Meaning: engine.Accepted},
+		"named in a 4xx": {Meaning: engine.Temporary, Blame: engine.BlameSite, NamesUnknown: true,
+			Rule: "generic/unverified-address"},
 		"words of no rules": {Meaning: engine.MeaningUnknown},
 	} {
 		for _, controlled := range []bool{true, false} {
-			s := engine.Sighting{Subject: engine.SubjectDecoy, Host: "mx.example", At: time.UnixMilli(5).UTC(), Controlled: controlled,
-				Reply: engine.Reply{Stage: engine.StageRcpt, Code: 550, Lines: []string{"5.1.1 <address>: no such user"}}, Finding: finding}
+			s := engine.Sighting{Subject: engine.SubjectDecoy, Host: "mx.example", At: time.UnixMilli(5).UTC(),
+				Controlled: controlled,
+				Reply: engine.Reply{Stage: engine.StageRcpt, Code: 550,
+					Lines: []string{"5.1.1 <address>: no such user"}}, Finding: finding}
 			if finding.NamesUnknown {
 				s.Reply.Code = 450
 			}
@@ -101,7 +106,8 @@ func FuzzReadVerdict(f *testing.F) {
 }
 
 func FuzzReadFact(f *testing.F) {
-	f.Add(AppendFact(nil, &Fact{At: time.UnixMilli(7), Code: 550, Meaning: engine.NoMailbox, Blame: engine.BlameRecipient, Rule: "generic/5.1.1"}))
+	f.Add(AppendFact(nil, &Fact{At: time.UnixMilli(7), Code: 550, Meaning: engine.NoMailbox,
+		Blame: engine.BlameRecipient, Rule: "generic/5.1.1"}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		v, err := ReadFact(b)
 		if err != nil {

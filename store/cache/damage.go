@@ -11,26 +11,29 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// A damaged database is renamed and a new one takes its place. Verdicts can be probed again, but budget usage is lost, so every
-// budget that the new database does not have counts as unknown until it would have recovered anyway.
+// A damaged database is renamed and a new one takes its place. Verdicts can be probed again, but budget usage is lost,
+// so every budget that the new database does not have counts as unknown until it would have recovered anyway.
 const (
-	damagedSuffix    = ".damaged"                 // of the folder that was set aside; at most one is kept
-	damagedTTL       = 24 * time.Hour             // then a sweep removes it
-	budgetUnknownFor = time.Hour + 10*time.Minute // budgets are for an hour, and a lease is settled some minutes after its end
+	damagedSuffix = ".damaged"     // of the folder that was set aside; at most one is kept
+	damagedTTL    = 24 * time.Hour // then a sweep removes it
+	// budgets are for an hour, and a lease is settled some minutes after its end
+	budgetUnknownFor = time.Hour + 10*time.Minute
 )
 
-// ErrSetAside is wrapped by Budget's error for a budget that cannot be read from a damaged database, or may have been in one that was
-// set aside within budgetUnknownFor.
+// ErrSetAside is wrapped by Budget's error for a budget that cannot be read from a damaged database, or may have been
+// in one that was set aside within budgetUnknownFor.
 var ErrSetAside = errors.New("what was used of it was lost with a damaged cache")
 
-// Damage is closed when the current database is found to be damaged: call SetAside then. Each database has its own channel.
+// Damage is closed when the current database is found to be damaged: call SetAside then. Each database has its own
+// channel.
 func (c *Cache) Damage() <-chan struct{} {
 	c.dbMu.RLock()
 	defer c.dbMu.RUnlock()
 	return c.health.damage
 }
 
-// health is the state of one database's files. Each database has its own, so that late reports about an old one affect no other.
+// health is the state of one database's files. Each database has its own, so that late reports about an old one affect
+// no other.
 type health struct {
 	once   sync.Once
 	damage chan struct{} // closed when the database is found to be damaged
@@ -54,7 +57,8 @@ func (h *health) recordDamage(info pebble.DataCorruptionInfo, log *slog.Logger) 
 	})
 }
 
-// SetAside replaces a damaged database by a new one. Keys stay valid. If no new database can be made, it panics with Lost.
+// SetAside replaces a damaged database by a new one. Keys stay valid. If no new database can be made, it panics with
+// Lost.
 func (c *Cache) SetAside() {
 	c.dbMu.Lock()
 	defer c.dbMu.Unlock()

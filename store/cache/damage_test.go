@@ -55,9 +55,9 @@ func corrupt(t *testing.T, disk vfs.FS, name string, change func(b []byte) []byt
 	require.NoError(t, f.Close())
 }
 
-// TestADamagedCacheIsSetAside damages each file of a cache in several ways: it opens and works, at once or after SetAside, and
-// never reports a budget that it does not have as unused. (The database cannot detect a lost or truncated log, nor damage in
-// its last 32 KiB.)
+// TestADamagedCacheIsSetAside damages each file of a cache in several ways: it opens and works, at once or after
+// SetAside, and never reports a budget that it does not have as unused. (The database cannot detect a lost or truncated
+// log, nor damage in its last 32 KiB.)
 func TestADamagedCacheIsSetAside(t *testing.T) {
 	detector.Spare(t)
 	whole := cacheWithData(t)
@@ -107,7 +107,8 @@ func useDamaged(t *testing.T, disk vfs.FS, budgets ...string) {
 		_ = err // the result does not matter: Damage reports it
 		for _, name := range budgets {
 			state, ok, err := c.Budget(name)
-			require.True(t, err != nil || ok && len(state) > 0, "%s: a budget that was written counts as untouched", name)
+			require.True(t, err != nil || ok && len(state) > 0, "%s: a budget that was written counts as untouched",
+				name)
 		}
 	}
 	use()
@@ -133,8 +134,8 @@ func useDamaged(t *testing.T, disk vfs.FS, budgets ...string) {
 	require.NoError(t, c.Close())
 }
 
-// TestDamagedDatabaseIsKept flips a bit of a file that the start reads. The folder set aside has the damaged file, also after
-// all reports about it were handled, and each database is logged in one short line.
+// TestDamagedDatabaseIsKept flips a bit of a file that the start reads. The folder set aside has the damaged file, also
+// after all reports about it were handled, and each database is logged in one short line.
 func TestDamagedDatabaseIsKept(t *testing.T) {
 	for _, part := range []string{".sst", "MANIFEST"} {
 		t.Run(part, func(t *testing.T) {
@@ -156,7 +157,8 @@ func TestDamagedDatabaseIsKept(t *testing.T) {
 			}
 			require.NotEmpty(t, flipped)
 			var log bytes.Buffer
-			c, err := Open(Config{FS: disk, Dir: "cache", FilterBytes: 1 << 16, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			c, err := Open(Config{FS: disk, Dir: "cache", FilterBytes: 1 << 16,
+				Log: slog.New(slog.NewTextHandler(&log, nil))})
 			require.NoError(t, err)
 			for range 3 { // as mendCache does
 				c.Get(testKey(1), time.Now())
@@ -193,7 +195,8 @@ func TestDamageOfTheOldDatabaseIsNotOfTheNew(t *testing.T) {
 	c := open(t, vfs.NewMem())
 	old := c.health
 	c.SetAside()
-	old.recordDamage(pebble.DataCorruptionInfo{Path: "cache/000001.sst", Details: errValue}, slog.New(slog.DiscardHandler))
+	old.recordDamage(pebble.DataCorruptionInfo{Path: "cache/000001.sst", Details: errValue},
+		slog.New(slog.DiscardHandler))
 	select {
 	case <-c.Damage():
 		t.Fatal("the new database is condemned")

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBudgetsOnAFailingDisk: the write of the budgets fails, before or after it took effect. After a crash, acknowledged budgets are
-// there; others are the old or the new ones, and never anything else.
+// TestBudgetsOnAFailingDisk: the write of the budgets fails, before or after it took effect. After a crash,
+// acknowledged budgets are there; others are the old or the new ones, and never anything else.
 func TestBudgetsOnAFailingDisk(t *testing.T) {
 	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSyncData} {
 		for _, kept := range []int{0, 50, 100} {
@@ -40,18 +40,21 @@ func TestBudgetsOnAFailingDisk(t *testing.T) {
 					told = i
 				}
 				require.Less(t, told, 6, "a failure of the disk is never hidden")
-				after := open(t, disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: kept, RNG: rand.New(rand.NewPCG(uint64(n), uint64(kind)))}))
+				after := open(t, disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: kept,
+					RNG: rand.New(rand.NewPCG(uint64(n), uint64(kind)))}))
 				b, ok, err := after.Budget("big")
 				require.NoError(t, err)
 				require.True(t, ok)
-				require.Contains(t, []string{fmt.Sprint(told), fmt.Sprint(told + 1)}, string(b), "operation %d, %d%% kept", kind, kept)
+				require.Contains(t, []string{fmt.Sprint(told), fmt.Sprint(told + 1)}, string(b),
+					"operation %d, %d%% kept", kind, kept)
 				require.NoError(t, after.Close())
 			}
 		}
 	}
 }
 
-// putBudget writes a number as the budget of a queue. A database that cannot go on panics; that ends the simulated process.
+// putBudget writes a number as the budget of a queue. A database that cannot go on panics; that ends the simulated
+// process.
 func putBudget(c *Cache, n int) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -15,8 +15,8 @@ import (
 	"probity/store/diskroom"
 )
 
-// TestAFullDiskCostsOnlyWhatIsNew: verdicts are dropped and budgets refused while the disk is full. What was cached is given, and everything
-// is written again when there is room.
+// TestAFullDiskCostsOnlyWhatIsNew: verdicts are dropped and budgets refused while the disk is full. What was cached is
+// given, and everything is written again when there is room.
 func TestAFullDiskCostsOnlyWhatIsNew(t *testing.T) { synctest.Test(t, fillUnderCache) }
 
 func fillUnderCache(t *testing.T) {

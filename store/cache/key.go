@@ -21,7 +21,9 @@ import (
 //
 //	table           key after the first byte                          value
 const (
-	tableMeta   = 'm' // first letter of a name                       "format": one byte; "secret": 32 random bytes; "aside": when the last was set aside, ms uint64
+	// first letter of a name "format": one byte; "secret": 32 random bytes; "aside": when the last was set aside, ms
+	// uint64
+	tableMeta   = 'm'
 	tableResult = 'r' // 8 bytes of domain hash, 16 of address HMAC   AppendVerdict
 	tableFact   = 'd' // 16 bytes HMAC of domain, 0, MX host          AppendFact
 	tableBudget = 'p' // 16 bytes HMAC of the budget's name           expiry in ms uint64, then as the prober encodes it
@@ -84,7 +86,8 @@ func budgetKey(k *Keyer, name string) []byte {
 
 var errNewer = errors.New("use the newer program, or delete the cache")
 
-// prepare checks the format and reads the secret and when another database was set aside, or writes them into a new database.
+// prepare checks the format and reads the secret and when another database was set aside, or writes them into a new
+// database.
 func (c *Cache) prepare() error {
 	format, err := read(c.db, []byte{tableMeta, 'f'})
 	switch {
@@ -124,7 +127,8 @@ func (c *Cache) initDatabase() error {
 	if _, statErr := c.cfg.FS.Stat(c.cfg.Dir + damagedSuffix); statErr == nil {
 		now := time.Now()
 		c.setAsideAt.Store(&now)
-		err = errors.Join(err, b.Set([]byte{tableMeta, 'a'}, binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli())), nil))
+		err = errors.Join(err, b.Set([]byte{tableMeta, 'a'},
+			binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli())), nil))
 	} else if !errors.Is(statErr, fs.ErrNotExist) {
 		err = errors.Join(err, fmt.Errorf("cache: %w", statErr))
 	}

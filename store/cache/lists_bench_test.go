@@ -16,8 +16,8 @@ import (
 	"probity/engine"
 )
 
-// BenchmarkLists measures the cache for a job of new addresses: each chunk is looked up without a hit, then written in parts. The case
-// without a key filter is a cache that was not empty, until its first sweep.
+// BenchmarkLists measures the cache for a job of new addresses: each chunk is looked up without a hit, then written in
+// parts. The case without a key filter is a cache that was not empty, until its first sweep.
 func BenchmarkLists(b *testing.B) {
 	for _, rows := range []int{500_000, 5_000_000} {
 		for _, filtered := range []bool{true, false} {
@@ -68,7 +68,8 @@ func benchList(b *testing.B, rows int, filtered bool) {
 	b.ReportMetric(float64(m.ReadAmp()), "readamp")
 }
 
-// listKey is the key of a row: every second chunk is of one of ten large domains, the others are of hundreds of small ones.
+// listKey is the key of a row: every second chunk is of one of ten large domains, the others are of hundreds of small
+// ones.
 func listKey(chunk, row int) (k Key) {
 	domain := uint64(chunk / 2 % 10)
 	if chunk%2 == 1 {

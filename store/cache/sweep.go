@@ -20,9 +20,9 @@ const (
 // Swept counts the entries of a sweep.
 type Swept struct{ Read, Deleted int }
 
-// Sweep deletes expired entries, in key order and at a limited rate. While the database is over its size bound, each sweep
-// halves the lifetimes that it applies; once there is room again, it doubles them. The remaining verdicts make the next key
-// filter.
+// Sweep deletes expired entries, in key order and at a limited rate. While the database is over its size bound, each
+// sweep halves the lifetimes that it applies; once there is room again, it doubles them. The remaining verdicts make
+// the next key filter.
 func (c *Cache) Sweep(ctx context.Context, now time.Time) (s Swept, err error) {
 	if at := c.setAsideAt.Load(); at != nil && now.Sub(*at) >= damagedTTL {
 		if err := c.cfg.FS.RemoveAll(c.cfg.Dir + damagedSuffix); err != nil {
@@ -54,8 +54,8 @@ func (c *Cache) Sweep(ctx context.Context, now time.Time) (s Swept, err error) {
 	return s, nil
 }
 
-// sweepStep reads one step from from, deletes its expired entries, adds the remaining verdicts to a key filter, and returns where to
-// continue; nil at the end.
+// sweepStep reads one step from from, deletes its expired entries, adds the remaining verdicts to a key filter, and
+// returns where to continue; nil at the end.
 func (c *Cache) sweepStep(from, upto []byte, now time.Time, left *keyFilter, s *Swept) ([]byte, error) {
 	if err := c.Full(); err != nil {
 		return nil, err

@@ -10,9 +10,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/wal"
 )
 
-// FS writes zeros ahead of the end of write-ahead logs. A sync that makes a file longer also needs the file system's journal, which takes
-// twice as long and waits for other writes, such as those of a job. Pebble reads logs that end in zeros (TestPreallocatedLogIsRead in
-// store). Only real files are preallocated.
+// FS writes zeros ahead of the end of write-ahead logs. A sync that makes a file longer also needs the file system's
+// journal, which takes twice as long and waits for other writes, such as those of a job. Pebble reads logs that end in
+// zeros (TestPreallocatedLogIsRead in store). Only real files are preallocated.
 type FS struct {
 	vfs.FS
 	newestLog atomic.Uint64 // its number
@@ -33,7 +33,8 @@ func (f *FS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	return preallocate(name, made, err)
 }
 
-// ReuseForWrite makes a new log: an old one would keep its content behind that of the new one, and may have been removed.
+// ReuseForWrite makes a new log: an old one would keep its content behind that of the new one, and may have been
+// removed.
 func (f *FS) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	if err := f.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

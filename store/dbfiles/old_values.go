@@ -11,8 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// SplitByTable is a pebble.SpanPolicyFunc: the keys of a file begin with one byte. So RemoveOldValues merges as much as there is of the tables
-// that it is called for. Without it a file that was just written spans all tables, and everything that is stored is merged with it.
+// SplitByTable is a pebble.SpanPolicyFunc: the keys of a file begin with one byte. So RemoveOldValues merges as much as
+// there is of the tables that it is called for. Without it a file that was just written spans all tables, and
+// everything that is stored is merged with it.
 func SplitByTable(start []byte) (policy pebble.SpanPolicy, end []byte, err error) {
 	if len(start) == 0 || start[0] == math.MaxUint8 {
 		return policy, nil, nil
@@ -26,8 +27,9 @@ const (
 	removalTimeout = 10 * time.Second
 )
 
-// RemoveOldValues removes from the disk what records were before their last change, and those that were deleted: the log is written into
-// table files and removed, and those that have keys beginning with one of the bytes are merged. dir is the folder of the database.
+// RemoveOldValues removes from the disk what records were before their last change, and those that were deleted: the
+// log is written into table files and removed, and those that have keys beginning with one of the bytes are merged. dir
+// is the folder of the database.
 func (f *FS) RemoveOldValues(ctx context.Context, db *pebble.DB, dir string, firstBytes ...byte) error {
 	log := f.newestLog.Load()
 	if err := db.Flush(); err != nil {

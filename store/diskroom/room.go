@@ -65,8 +65,8 @@ func New(disk vfs.FS, dir string, log *slog.Logger) *Room {
 	return &Room{disk: disk, dir: dir, log: cmp.Or(log, slog.New(slog.DiscardHandler))}
 }
 
-// MakeBallast makes the ballast if there is none; the folder exists. On a disk that has less room than a ballast needs, the room counts
-// as short, and a ballast that is there is deleted.
+// MakeBallast makes the ballast if there is none; the folder exists. On a disk that has less room than a ballast needs,
+// the room counts as short, and a ballast that is there is deleted.
 func (r *Room) MakeBallast() {
 	use, unknown := r.disk.GetDiskUsage(r.dir)
 	r.mu.Lock()
@@ -98,7 +98,8 @@ func (r *Room) foundFull(cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	freed := r.ballast > 0 && r.disk.Remove(r.ballastPath()) == nil
-	r.log.Error("no room on the disk: nothing new is accepted, and what runs waits for room", "folder", r.dir, "ballast_freed", freed, "error", cause)
+	r.log.Error("no room on the disk: nothing new is accepted, and what runs waits for room", "folder", r.dir,
+		"ballast_freed", freed, "error", cause)
 }
 
 // Run looks each second whether there is room again, until ctx ends.
@@ -153,8 +154,8 @@ func (r *Room) fillBallast() error {
 	return nil
 }
 
-// UnlessStuck runs work and returns its error. Once done is closed, it returns a FullError when a write has waited for room for the time
-// that patience gives it. Then the process must end: work goes on, and its writes wait for ever.
+// UnlessStuck runs work and returns its error. Once done is closed, it returns a FullError when a write has waited for
+// room for the time that patience gives it. Then the process must end: work goes on, and its writes wait for ever.
 func (r *Room) UnlessStuck(done <-chan struct{}, patience time.Duration, work func() error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- work() }()

@@ -71,10 +71,12 @@ func create(t *testing.T, fs vfs.FS, name string) vfs.File {
 	return f
 }
 
-// TestTheStateGoesOnWithTheBallastAndThenWaits: the first write without room has that of the ballast. Later ones wait until there is
-// room, and no byte is lost or doubled. Files are refused meanwhile, and accepted when the ballast was made again.
+// TestTheStateGoesOnWithTheBallastAndThenWaits: the first write without room has that of the ballast. Later ones wait
+// until there is room, and no byte is lost or doubled. Files are refused meanwhile, and accepted when the ballast was
+// made again.
 func TestTheStateGoesOnWithTheBallastAndThenWaits(t *testing.T) {
-	for _, wrong := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, &os.PathError{Op: "write", Err: syscall.ENOSPC}} {
+	for _, wrong := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS,
+		&os.PathError{Op: "write", Err: syscall.ENOSPC}} {
 		synctest.Test(t, func(t *testing.T) {
 			disk := newSmallDisk(t, 2*minBallast)
 			disk.failWith(wrong)
@@ -82,7 +84,8 @@ func TestTheStateGoesOnWithTheBallastAndThenWaits(t *testing.T) {
 			r.MakeBallast()
 			state, cache, files := r.State(), r.Cache(), r.Files()
 			Opened(cache)
-			log, verdicts, rows := create(t, state, "data/log"), create(t, cache, "data/cache"), create(t, files, "data/rows")
+			log, verdicts, rows := create(t, state, "data/log"), create(t, cache, "data/cache"),
+				create(t, files, "data/rows")
 			block := make([]byte, minBallast+1000)
 			block[0], block[len(block)-1] = 1, 2
 
@@ -144,7 +147,8 @@ func TestAFailedSyncIsNeverRepeated(t *testing.T) {
 	require.ErrorIs(t, Full(r.State()), syscall.ENOSPC)
 	require.ErrorIs(t, create(t, vfs.FS(disk), "data/x").Sync(), nil)
 	disk.left.Store(-1)
-	require.ErrorIs(t, (&file{File: create(t, vfs.FS(disk), "data/y"), view: r.Files()}).Sync(), syscall.ENOSPC, "the caller makes the file again")
+	require.ErrorIs(t, (&file{File: create(t, vfs.FS(disk), "data/y"), view: r.Files()}).Sync(), syscall.ENOSPC,
+		"the caller makes the file again")
 }
 
 // TestUnlessStuckReturnsOnlyWhatNeverEnds: work that ends is waited for, however full the disk is.

@@ -28,13 +28,15 @@ const (
 // State returns the file system of a state store, and of anything that may use the room that the ballast freed.
 func (r *Room) State() *View { return &View{FS: r.disk, room: r, use: forState} }
 
-// Cache returns the file system of a cache. Until Opened is called, and after Closing, it may use the room that the ballast freed.
+// Cache returns the file system of a cache. Until Opened is called, and after Closing, it may use the room that the
+// ballast freed.
 func (r *Room) Cache() *View { return &View{FS: r.disk, room: r, use: forCache} }
 
 // Files returns the file system of files that can be written again.
 func (r *Room) Files() *View { return &View{FS: r.disk, room: r, use: forFiles} }
 
-// Opened ends the use of the freed room by the cache of fs; Closing allows it again. Both do nothing if fs is not a View.
+// Opened ends the use of the freed room by the cache of fs; Closing allows it again. Both do nothing if fs is not a
+// View.
 func Opened(fs vfs.FS) {
 	if v, ok := fs.(*View); ok {
 		v.open.Store(true)
@@ -48,8 +50,8 @@ func Closing(fs vfs.FS) {
 	}
 }
 
-// Full returns a FullError if what is about to be written in fs would have to wait. Of a state store that is when a write waits already.
-// It returns nil for a file system that is not a View.
+// Full returns a FullError if what is about to be written in fs would have to wait. Of a state store that is when a
+// write waits already. It returns nil for a file system that is not a View.
 func Full(fs vfs.FS) error {
 	v, ok := fs.(*View)
 	if !ok {
@@ -106,7 +108,8 @@ func (v *View) sync(op func() error) error {
 	if v.use == forFiles {
 		return &FullError{err}
 	}
-	v.room.log.Error("a sync failed: nothing is written until the process is started again", "folder", v.room.dir, "error", err)
+	v.room.log.Error("a sync failed: nothing is written until the process is started again", "folder", v.room.dir,
+		"error", err)
 	v.room.waiting[v.use].Add(1)
 	select {}
 }

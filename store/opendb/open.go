@@ -17,7 +17,8 @@ var ErrDisk = errors.New("the disk cannot be written")
 // ErrNewer is wrapped by errors of a database that a newer program has written.
 var ErrNewer = errors.New("use the newer program that wrote it")
 
-// Open opens a database, and makes it if there is none. The options need a Logger; Open sets their BackgroundError callback.
+// Open opens a database, and makes it if there is none. The options need a Logger; Open sets their BackgroundError
+// callback.
 func Open(dir string, o *pebble.Options) (*pebble.DB, error) {
 	if err := CheckFormat(o.FS, dir); err != nil {
 		return nil, err
@@ -25,8 +26,8 @@ func Open(dir string, o *pebble.Options) (*pebble.DB, error) {
 	if o.EventListener == nil {
 		o.EventListener = &pebble.EventListener{}
 	}
-	// One compaction at a time: the next is granted when one ends. Pebble's own scheduler also looks ten times a second whether more
-	// may run, for the whole life of a database; with a constant number that finds nothing.
+	// One compaction at a time: the next is granted when one ends. Pebble's own scheduler also looks ten times a second
+	// whether more may run, for the whole life of a database; with a constant number that finds nothing.
 	o.CompactionConcurrencyRange = func() (lower, upper int) { return 1, 1 }
 	compactions := &scheduler{ConcurrencyLimitScheduler: pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()}
 	o.Experimental.CompactionScheduler = compactions
@@ -66,24 +67,27 @@ func Open(dir string, o *pebble.Options) (*pebble.DB, error) {
 	}
 }
 
-// CheckFormat returns an ErrNewer if a newer program has written the database in dir. A marker that cannot be read counts as not newer.
+// CheckFormat returns an ErrNewer if a newer program has written the database in dir. A marker that cannot be read
+// counts as not newer.
 func CheckFormat(fs vfs.FS, dir string) error {
 	marker, _ := atomicfs.ReadMarker(fs, dir, "format-version")
 	if version, _ := strconv.ParseUint(marker, 10, 64); version > uint64(pebble.FormatNewest) {
-		return fmt.Errorf("its database has format %d and this program knows up to %d: %w", version, pebble.FormatNewest, ErrNewer)
+		return fmt.Errorf("its database has format %d and this program knows up to %d: %w", version,
+			pebble.FormatNewest, ErrNewer)
 	}
 	return nil
 }
 
-// IsDamage reports that a database could not be opened or read because its content is wrong: not because of a full disk, missing
-// permissions, a lock, or a newer format.
+// IsDamage reports that a database could not be opened or read because its content is wrong: not because of a full
+// disk, missing permissions, a lock, or a newer format.
 func IsDamage(err error) bool {
 	var refused syscall.Errno
-	return err != nil && !errors.Is(err, ErrDisk) && !errors.Is(err, ErrNewer) && (!errors.As(err, &refused) || refused == syscall.ENOENT)
+	return err != nil && !errors.Is(err, ErrDisk) && !errors.Is(err, ErrNewer) &&
+		(!errors.As(err, &refused) || refused == syscall.ENOENT)
 }
 
-// scheduler lets no compaction begin while the database is being opened: an Open that fails in a late step closes the file cache under a
-// compaction that runs, whose panic would end the process without an error that says why.
+// scheduler lets no compaction begin while the database is being opened: an Open that fails in a late step closes the
+// file cache under a compaction that runs, whose panic would end the process without an error that says why.
 type scheduler struct {
 	*pebble.ConcurrencyLimitScheduler
 	atOpen pebble.CompactionGrantHandle // the only permit: Open holds it, and gives it back when the database is open

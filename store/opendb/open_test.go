@@ -25,7 +25,8 @@ func (discardLogger) Infof(string, ...any)  {}
 func (discardLogger) Errorf(string, ...any) {}
 func (discardLogger) Fatalf(string, ...any) { panic("cannot go on") }
 
-// TestOpenOnAFullDiskFails opens a database whose log has to be written into a table, on a disk that takes no more tables.
+// TestOpenOnAFullDiskFails opens a database whose log has to be written into a table, on a disk that takes no more
+// tables.
 func TestOpenOnAFullDiskFails(t *testing.T) {
 	disk := vfs.NewMem()
 	db, err := Open("db", &pebble.Options{FS: disk, Logger: discardLogger{}})
@@ -55,8 +56,8 @@ func TestOpenOnAFullDiskFails(t *testing.T) {
 	full.Store(false) // so that Pebble's goroutines end
 }
 
-// TestCompactionsKeepUp writes from several goroutines until there are many tables. They are merged until none is left that needs it,
-// although nothing is written any more.
+// TestCompactionsKeepUp writes from several goroutines until there are many tables. They are merged until none is left
+// that needs it, although nothing is written any more.
 func TestCompactionsKeepUp(t *testing.T) {
 	o := &pebble.Options{FS: vfs.NewMem(), Logger: discardLogger{}, MemTableSize: 64 << 10, L0CompactionThreshold: 4}
 	db, err := Open("db", o)
@@ -82,8 +83,8 @@ func TestCompactionsKeepUp(t *testing.T) {
 	require.NoError(t, db.Close())
 }
 
-// TestFailedOpenStartsNoCompaction opens a database that has tables to merge, and a log to be written into one more, on a disk whose step
-// after that fails. No compaction has begun by then; once the database can be opened, they run.
+// TestFailedOpenStartsNoCompaction opens a database that has tables to merge, and a log to be written into one more, on
+// a disk whose step after that fails. No compaction has begun by then; once the database can be opened, they run.
 func TestFailedOpenStartsNoCompaction(t *testing.T) { synctest.Test(t, failOpen) }
 
 func failOpen(t *testing.T) {
@@ -107,7 +108,8 @@ func failOpen(t *testing.T) {
 			return nil
 		}))
 		listener := &pebble.EventListener{CompactionBegin: func(pebble.CompactionInfo) { begun.Add(1) }}
-		_, err := Open("db", &pebble.Options{FS: fs, Logger: discardLogger{}, EventListener: listener, L0CompactionThreshold: 2})
+		_, err := Open("db", &pebble.Options{FS: fs, Logger: discardLogger{}, EventListener: listener,
+			L0CompactionThreshold: 2})
 		require.ErrorIs(t, err, broken, step)
 		require.Zero(t, begun.Load(), step)
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// CheckTables verifies the checksums of all tables of a closed database. The tables of a newer program may look damaged: they are an ErrNewer.
+// CheckTables verifies the checksums of all tables of a closed database. The tables of a newer program may look
+// damaged: they are an ErrNewer.
 func CheckTables(fs vfs.FS, dir string) error {
 	if err := CheckFormat(fs, dir); err != nil {
 		return err

@@ -71,7 +71,8 @@ type Guard struct {
 	mu       sync.Mutex
 	windows  *simplelru.LRU[any, *window.Window] // by client and network; guarded by mu, windows included
 	failures *simplelru.LRU[Key, Failures]       // guarded by mu
-	changed  map[Key]bool                        // lock-outs that began or were dropped since the last Changes; guarded by mu
+	// lock-outs that began or were dropped since the last Changes; guarded by mu
+	changed map[Key]bool
 }
 
 // New returns a Guard that counts failures of at most so many keys.

@@ -23,9 +23,9 @@ type Decision struct {
 	RetryAfter time.Duration // if not OK: until the event would be allowed, at least a second; else 0
 }
 
-// maxExactMarks bounds the marks of a window. Up to this limit each event has its own time and the window is exact; above
-// it, events are grouped by 1/maxExactMarks of the span and count until the youngest of the group leaves the window: it never
-// allows too many, but may delay one for up to that fraction of the span.
+// maxExactMarks bounds the marks of a window. Up to this limit each event has its own time and the window is exact;
+// above it, events are grouped by 1/maxExactMarks of the span and count until the youngest of the group leaves the
+// window: it never allows too many, but may delay one for up to that fraction of the span.
 const maxExactMarks = 1024
 
 // mark is n events, the youngest of them at the time at (unix nanoseconds).
@@ -40,8 +40,8 @@ type Window struct {
 	total int // of all marks
 }
 
-// Peek checks one event at now without counting it. It drops the marks that have left the window, and moves marks from the future (the
-// clock was set back) to now, so that none lasts longer than a span.
+// Peek checks one event at now without counting it. It drops the marks that have left the window, and moves marks from
+// the future (the clock was set back) to now, so that none lasts longer than a span.
 func (w *Window) Peek(l Limit, now time.Time) Decision {
 	at := now.UnixNano()
 	for i := len(w.marks) - 1; i >= 0 && w.marks[i].at > at; i-- {
@@ -102,8 +102,8 @@ func (w *Window) Allow(l Limit, now time.Time) Decision {
 	return d
 }
 
-// Stricter is the decision for a caller under both limits: a refusal before a permission, the longer wait of two refusals,
-// the smaller Remaining of two permissions.
+// Stricter is the decision for a caller under both limits: a refusal before a permission, the longer wait of two
+// refusals, the smaller Remaining of two permissions.
 func Stricter(a, b Decision) Decision {
 	switch {
 	case a.OK != b.OK:

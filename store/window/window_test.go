@@ -18,9 +18,11 @@ func TestWindowByExample(t *testing.T) {
 	require.Equal(t, Decision{OK: true, Limit: 3, Per: time.Minute, Remaining: 2, Reset: 60 * time.Second}, at(0))
 	require.Equal(t, Decision{OK: true, Limit: 3, Per: time.Minute, Remaining: 1, Reset: 50 * time.Second}, at(10))
 	require.Equal(t, Decision{OK: true, Limit: 3, Per: time.Minute, Remaining: 0, Reset: 40 * time.Second}, at(20))
-	require.Equal(t, Decision{Limit: 3, Per: time.Minute, Reset: 30 * time.Second, RetryAfter: 30 * time.Second}, at(30))
+	require.Equal(t, Decision{Limit: 3, Per: time.Minute, Reset: 30 * time.Second, RetryAfter: 30 * time.Second},
+		at(30))
 	require.Equal(t, Decision{Limit: 3, Per: time.Minute, Reset: time.Second, RetryAfter: time.Second}, at(59))
-	require.Equal(t, Decision{OK: true, Limit: 3, Per: time.Minute, Remaining: 0, Reset: 10 * time.Second}, at(60), "the first has left, and refusals did not count")
+	require.Equal(t, Decision{OK: true, Limit: 3, Per: time.Minute, Remaining: 0, Reset: 10 * time.Second}, at(60),
+		"the first has left, and refusals did not count")
 	require.False(t, at(61).OK)
 }
 

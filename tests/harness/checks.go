@@ -12,8 +12,8 @@ import (
 	"probity/bench/sim/world"
 )
 
-// RequireCorrect compares a result with the truth: every row there, in its place, its cells unchanged, and no verdict that an
-// honest verifier would not give.
+// RequireCorrect compares a result with the truth: every row there, in its place, its cells unchanged, and no verdict
+// that an honest verifier would not give.
 func RequireCorrect(t *testing.T, w *world.World, list, result []byte) {
 	t.Helper()
 	var truth bytes.Buffer
@@ -38,7 +38,8 @@ func RequireScore(t *testing.T, s score.Scores) {
 // RequireWithinLimits requires that no receiver's limit was exceeded.
 func RequireWithinLimits(t *testing.T, r referee.Report) {
 	t.Helper()
-	t.Logf("referee: %d connections, %d recipients, %d refused, %d excesses", r.Connections, r.Recipients, r.Refused, r.Excesses)
+	t.Logf("referee: %d connections, %d recipients, %d refused, %d excesses", r.Connections, r.Recipients, r.Refused,
+		r.Excesses)
 	for _, u := range r.Routes {
 		if u.FirstExcess != nil {
 			t.Logf("first excess of routes of %s: %+v", u.Persona, *u.FirstExcess)
@@ -47,8 +48,8 @@ func RequireWithinLimits(t *testing.T, r referee.Report) {
 	require.Empty(t, r.By, "excesses")
 }
 
-// RequireRoutes requires that the referee has counted narrow routes over all sources, and logs their use; their excesses are among
-// the others. It returns how many routes moved from one source to another.
+// RequireRoutes requires that the referee has counted narrow routes over all sources, and logs their use; their
+// excesses are among the others. It returns how many routes moved from one source to another.
 func RequireRoutes(t *testing.T, r referee.Report) (moved int) {
 	t.Helper()
 	routes, most := 0, map[string]string{}
@@ -60,7 +61,8 @@ func RequireRoutes(t *testing.T, r referee.Report) (moved int) {
 			}
 		}
 	}
-	t.Logf("referee: %d narrow routes, %d asked by one source after another; most used over all sources: %v", routes, moved, most)
+	t.Logf("referee: %d narrow routes, %d asked by one source after another; most used over all sources: %v", routes,
+		moved, most)
 	require.NotZero(t, routes)
 	return moved
 }

@@ -37,7 +37,8 @@ func TwoIdentities() []source.Identity {
 
 // NodeOf is a node with the shipped table, that queries this server.
 func NodeOf(t *testing.T, network *memnet.Network, server netip.AddrPort, ids []source.Identity) *app.Node {
-	return NodeParts{Table: engine.DefaultTable(), FS: vfs.NewMem(), Network: network, Servers: []netip.AddrPort{server}, Sources: ids,
+	return NodeParts{Table: engine.DefaultTable(), FS: vfs.NewMem(), Network: network,
+		Servers: []netip.AddrPort{server}, Sources: ids,
 		Dial: func(ctx context.Context, local netip.Addr, kind, address string) (net.Conn, error) {
 			return network.DialFrom(local)(ctx, kind, address)
 		}}.Node(t)
@@ -68,10 +69,12 @@ func (p NodeParts) Node(t *testing.T) *app.Node {
 			return p.Network.ListenPacket(netip.MustParseAddrPort("127.0.0.1:0"))
 		}}, p.Table)
 	require.NoError(t, err)
-	n.Prober, err = prober.New(prober.Config{Node: "bubble", Table: p.Table, Resolver: n.Resolver, Cache: n.Cache, AllowPrivate: true,
-		MailFrom: "probe@prober.example", Sources: p.Sources, Dial: p.Dial})
+	n.Prober, err = prober.New(prober.Config{Node: "bubble", Table: p.Table, Resolver: n.Resolver, Cache: n.Cache,
+		AllowPrivate: true,
+		MailFrom:     "probe@prober.example", Sources: p.Sources, Dial: p.Dial})
 	require.NoError(t, err)
-	n.Coordinator = coordinator.New(coordinator.Config{Store: n.Store, FS: p.FS, Dir: "node", Resolver: n.Resolver, Prober: n.Prober, Table: p.Table, Lists: known,
+	n.Coordinator = coordinator.New(coordinator.Config{Store: n.Store, FS: p.FS, Dir: "node", Resolver: n.Resolver,
+		Prober: n.Prober, Table: p.Table, Lists: known,
 		OnFinish: p.JobEndParts})
 	return n
 }
@@ -79,7 +82,8 @@ func (p NodeParts) Node(t *testing.T) *app.Node {
 // ManyIdentities are n sources of IPv4, and one of IPv6.
 func ManyIdentities(n int) (ids []source.Identity) {
 	for i := range n {
-		ids = append(ids, source.Identity{Local: netip.AddrFrom4([4]byte{10, 8, 0, byte(i + 1)}), EHLO: fmt.Sprintf("mx%d.prober.example", i)})
+		ids = append(ids, source.Identity{Local: netip.AddrFrom4([4]byte{10, 8, 0, byte(i + 1)}),
+			EHLO: fmt.Sprintf("mx%d.prober.example", i)})
 	}
 	return append(ids, source.Identity{Local: netip.IPv6Loopback(), EHLO: "mx6.prober.example"})
 }

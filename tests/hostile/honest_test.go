@@ -15,9 +15,10 @@ import (
 // honestRows is the number of mailboxes of one honest receiver. More than that is rare in a list.
 const honestRows = 400
 
-// TestControlsAreCheapAtHonestReceivers verifies many mailboxes of one honest receiver that the table does not know: the verdicts are
-// right, and what is sent to tell it from a hostile one stays small. The mailboxes are in eight domains; the bounds allow a made-up
-// recipient for each, a control for most connections (which are the more, the more is refused), and four to eight more refusals.
+// TestControlsAreCheapAtHonestReceivers verifies many mailboxes of one honest receiver that the table does not know:
+// the verdicts are right, and what is sent to tell it from a hostile one stays small. The mailboxes are in eight
+// domains; the bounds allow a made-up recipient for each, a control for most connections (which are the more, the more
+// is refused), and four to eight more refusals.
 func TestControlsAreCheapAtHonestReceivers(t *testing.T) {
 	for _, tt := range []struct{ missing, recipients, refusals int }{
 		{honestRows / 20, 8 + 22, 8 + 4},
@@ -32,7 +33,8 @@ func TestControlsAreCheapAtHonestReceivers(t *testing.T) {
 					require.False(t, isFalse(v, internet.World.Truth(v.Email)), "%+v", v)
 					statuses[v.Status]++
 				}
-				require.Equal(t, map[string]int{persona.StatusValid: honestRows - tt.missing, persona.StatusInvalid: tt.missing}, statuses)
+				require.Equal(t, map[string]int{persona.StatusValid: honestRows - tt.missing,
+					persona.StatusInvalid: tt.missing}, statuses)
 				report := internet.Referee.Report()
 				t.Logf("%d recipients, %d refusals", report.Recipients, report.Refused)
 				require.Empty(t, report.By, "excesses")
@@ -56,7 +58,8 @@ func honestList(t *testing.T, w *world.World, missing int) []byte {
 		}
 		m := w.Mailbox(domain, local)
 		truth := w.Truth(address)[0]
-		if d.MX[0].Host != mx || left[m] == 0 || truth.Status == persona.StatusRisky || truth.Status == persona.StatusUnknown {
+		if d.MX[0].Host != mx || left[m] == 0 || truth.Status == persona.StatusRisky ||
+			truth.Status == persona.StatusUnknown {
 			continue // another receiver, enough of these, a role, or a name that the receiver does not take
 		}
 		left[m]--

@@ -38,7 +38,8 @@ const (
 // hostileEnv is set by make hostile.
 const hostileEnv = "PROBITY_HOSTILE"
 
-// TestHostileReceivers verifies the same mailboxes in a list and in single calls, each with a node that knows nothing yet.
+// TestHostileReceivers verifies the same mailboxes in a list and in single calls, each with a node that knows nothing
+// yet.
 func TestHostileReceivers(t *testing.T) {
 	if os.Getenv(hostileEnv) == "" {
 		t.Skip("make hostile runs it: it takes minutes")
@@ -59,22 +60,26 @@ func verifyHostile(t *testing.T, verify func(context.Context, *testing.T, *app.N
 		t.Logf("\n%s\n%s", outcomeTable(all), scoreTable(internet, verdicts))
 		for _, o := range all {
 			if o.persona.Exempt == "" && !o.acceptedNothing() {
-				assert.False(t, o.lies(), "%s: %d false VALID, %d false INVALID", o.persona.Name, o.falseValid, o.falseInvalid)
+				assert.False(t, o.lies(), "%s: %d false VALID, %d false INVALID", o.persona.Name, o.falseValid,
+					o.falseInvalid)
 			}
 			assert.Zero(t, o.excesses, "%s: excesses", o.persona.Name)
 		}
 	})
 }
 
-// verifyInBubble verifies mailboxes of an internet with hostile receivers in virtual time, with a node that knows nothing yet.
-func verifyInBubble(t *testing.T, mailboxes func(*world.World) []byte, verify func(context.Context, *testing.T, *app.Node, []byte) []verdict,
+// verifyInBubble verifies mailboxes of an internet with hostile receivers in virtual time, with a node that knows
+// nothing yet.
+func verifyInBubble(t *testing.T, mailboxes func(*world.World) []byte,
+	verify func(context.Context, *testing.T, *app.Node, []byte) []verdict,
 	check func(*testing.T, *sim.Server, []verdict)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		network := memnet.New()
-		internet, err := sim.Start(ctx, world.Config{Seed: harness.ListSeed, Speedup: 1, Latency: "realistic", SMTPPort: 25,
-			DNS: netip.MustParseAddrPort("127.0.0.1:53"), Hostile: true}, network)
+		internet, err := sim.Start(ctx, world.Config{Seed: harness.ListSeed, Speedup: 1, Latency: "realistic",
+			SMTPPort: 25,
+			DNS:      netip.MustParseAddrPort("127.0.0.1:53"), Hostile: true}, network)
 		require.NoError(t, err)
 		list := mailboxes(internet.World)
 		n := harness.NodeOfTwo(t, network, internet.DNS)
@@ -103,7 +108,8 @@ func hostileDomains(w *world.World) (n int) {
 
 // verifyList verifies a list, and returns the verdicts of its rows.
 func verifyList(ctx context.Context, t *testing.T, n *app.Node, list []byte) (all []verdict) {
-	job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{MaxHours: ingest.MaxHours}})
+	job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list),
+		Options: ingest.Options{MaxHours: ingest.MaxHours}})
 	require.NoError(t, err)
 	job, err = n.Coordinator.Wait(ctx, job.ID)
 	require.NoError(t, err)
@@ -115,7 +121,8 @@ func verifyList(ctx context.Context, t *testing.T, n *app.Node, list []byte) (al
 	for _, row := range cells[1:] {
 		score, err := strconv.Atoi(row[column("verify_score")])
 		require.NoError(t, err)
-		all = append(all, verdict{row[column("email")], row[column("verify_status")], row[column("verify_reason")], score})
+		all = append(all, verdict{row[column("email")], row[column("verify_status")], row[column("verify_reason")],
+			score})
 	}
 	return all
 }

@@ -29,8 +29,8 @@ type outcome struct {
 // lies reports whether one of the verdicts is false.
 func (o *outcome) lies() bool { return o.falseValid+o.falseInvalid > 0 }
 
-// acceptedNothing reports whether the hosts of the persona accepted no recipient during the whole run, as one that blocks from the first few
-// recipients on may do: they said what a host without any of the mailboxes says.
+// acceptedNothing reports whether the hosts of the persona accepted no recipient during the whole run, as one that
+// blocks from the first few recipients on may do: they said what a host without any of the mailboxes says.
 func (o *outcome) acceptedNothing() bool { return o.recipients > 0 && o.recipients == o.refusals }
 
 // isFalse reports whether the truth has no outcome of the verdict's status, which is VALID or INVALID.
@@ -84,8 +84,10 @@ func outcomeTable(all []*outcome) string {
 	fmt.Fprintln(w, "RECEIVER\tDOMAINS\tROWS\tVALID\tRISKY\tINVALID\tUNKNOWN\tFALSE VALID\tFALSE INVALID\tUNEXPECTED\tEXCESSES\tRECIPIENTS\tREFUSALS\tDECEIT")
 	sum := outcome{statuses: map[string]int{}}
 	line := func(name string, domains int, o *outcome, deceit string) {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", name, domains, o.rows, o.statuses[persona.StatusValid],
-			o.statuses[persona.StatusRisky], o.statuses[persona.StatusInvalid], o.statuses[persona.StatusUnknown], o.falseValid, o.falseInvalid,
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", name, domains, o.rows,
+			o.statuses[persona.StatusValid],
+			o.statuses[persona.StatusRisky], o.statuses[persona.StatusInvalid], o.statuses[persona.StatusUnknown],
+			o.falseValid, o.falseInvalid,
 			o.unexpected, o.excesses, o.recipients, o.refusals, deceit)
 	}
 	domains := 0
@@ -125,8 +127,8 @@ func outcomeTable(all []*outcome) string {
 // scoreWidth is how many scores one line of scoreTable has.
 const scoreWidth = 5
 
-// scoreTable compares the scores with the truth, by status and bands of scores: how many of the mailboxes exist, and how many of
-// the verdicts are false. Exempt receivers are in it too.
+// scoreTable compares the scores with the truth, by status and bands of scores: how many of the mailboxes exist, and
+// how many of the verdicts are false. Exempt receivers are in it too.
 func scoreTable(internet *sim.Server, verdicts []verdict) string {
 	type band struct {
 		status string

@@ -13,10 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// declaredName is a name in docs/architecture.md: the folder of a package, a dot, and a type or function, in backquotes.
+// declaredName is a name in docs/architecture.md: the folder of a package, a dot, and a type or function, in
+// backquotes.
 var declaredName = regexp.MustCompile("`([a-z][a-z0-9/]*)\\.([A-Za-z]\\w*)`")
 
-// TestArchitecturePage compares docs/architecture.md with the sources: each type and function that it names is declared where it says.
+// TestArchitecturePage compares docs/architecture.md with the sources: each type and function that it names is declared
+// where it says.
 func TestArchitecturePage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("docs", "architecture.md"))
 	require.NoError(t, err)
@@ -28,7 +30,8 @@ func TestArchitecturePage(t *testing.T) {
 			packages[folder] = declarations(t, folder)
 		}
 		if !packages[folder][name] {
-			t.Errorf("docs/architecture.md: %s declares no %s: name what does its work now, or take it out", folder, name)
+			t.Errorf("docs/architecture.md: %s declares no %s: name what does its work now, or take it out", folder,
+				name)
 		}
 	}
 	require.Greater(t, len(named), 30, "the page is not read as it is written: it says itself how a name is written")

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFailedFetchOfPackagesShowsWhatNpmSaid runs the script that fetches the dashboard's packages with an npm that fails.
+// TestFailedFetchOfPackagesShowsWhatNpmSaid runs the script that fetches the dashboard's packages with an npm that
+// fails.
 func TestFailedFetchOfPackagesShowsWhatNpmSaid(t *testing.T) {
 	script, err := filepath.Abs("api/web/node.sh")
 	require.NoError(t, err)

@@ -15,7 +15,8 @@ var (
 	namedTest    = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*`)
 )
 
-// TestPagesNameTests requires that each test named in a table of docs/hostile.md and docs/promises.md is in the package named before it.
+// TestPagesNameTests requires that each test named in a table of docs/hostile.md and docs/promises.md is in the package
+// named before it.
 func TestPagesNameTests(t *testing.T) {
 	for name, least := range map[string]int{"hostile.md": 40, "promises.md": 25} {
 		page, err := os.ReadFile(filepath.Join("docs", name))
@@ -23,7 +24,8 @@ func TestPagesNameTests(t *testing.T) {
 		rows := 0
 		for line := range strings.Lines(string(page)) {
 			cells := strings.Split(line, "|")
-			if first := strings.TrimSpace(cells[min(1, len(cells)-1)]); len(cells) != 5 || strings.Contains(first, "---") || first == "case" || first == "promise" {
+			if first := strings.TrimSpace(cells[min(1, len(cells)-1)]); len(cells) != 5 ||
+				strings.Contains(first, "---") || first == "case" || first == "promise" {
 				continue
 			}
 			rows++

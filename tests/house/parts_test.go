@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// startParts runs tools/parts.sh with targets that are cases of a shell script, and returns the script's output. QUIET is a second.
+// startParts runs tools/parts.sh with targets that are cases of a shell script, and returns the script's output. QUIET
+// is a second.
 func startParts(t *testing.T, cases string, parts ...string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	maker := filepath.Join(t.TempDir(), "make")
@@ -43,8 +44,8 @@ func readUntil(t *testing.T, out *bufio.Reader, words string) string {
 	}
 }
 
-// TestPartsGoOnAfterAFailure: all parts run, what they print is whole, and the end names what failed and what became of each. While a
-// part runs there are lines of its packages, and one of the silence.
+// TestPartsGoOnAfterAFailure: all parts run, what they print is whole, and the end names what failed and what became of
+// each. While a part runs there are lines of its packages, and one of the silence.
 func TestPartsGoOnAfterAFailure(t *testing.T) {
 	gate := filepath.Join(t.TempDir(), "gate")
 	require.NoError(t, syscall.Mkfifo(gate, 0o600))
@@ -66,7 +67,8 @@ last) printf 'ok  \tprobity/w\t0.3s\n' ;;`, "build", "bad", "slow", "last")
 	_, failures, found := strings.Cut(text, "\n=== what failed\n")
 	require.True(t, found, text)
 	require.Equal(t, "--- FAIL: TestX (0.01s)\nFAIL\tprobity/x\t0.2s\n\n"+
-		"make build       passed\nmake bad         failed\nmake slow        passed\nmake last        passed\n", failures)
+		"make build       passed\nmake bad         failed\nmake slow        passed\nmake last        passed\n",
+		failures)
 }
 
 // TestPartsAreNotRunWithoutTheFirst: where nothing can be built there is nothing to test, and the end says so.
@@ -77,7 +79,8 @@ func TestPartsAreNotRunWithoutTheFirst(t *testing.T) {
 	require.Error(t, script.Wait())
 	require.Equal(t, 1, script.ProcessState.ExitCode())
 	require.Contains(t, string(text), "no compiler\n")
-	require.True(t, strings.HasSuffix(string(text), "\nmake build       failed\nmake one         not run\nmake two         not run\n"), "%s", text)
+	require.True(t, strings.HasSuffix(string(text),
+		"\nmake build       failed\nmake one         not run\nmake two         not run\n"), "%s", text)
 }
 
 // TestPartsPass: the exit status is 0, and no part is named as one that failed.
@@ -94,7 +97,8 @@ func TestPartsPass(t *testing.T) {
 func TestStoppedPartsAreNotRun(t *testing.T) {
 	held := filepath.Join(t.TempDir(), "held")
 	require.NoError(t, syscall.Mkfifo(held, 0o600))
-	script, out := startParts(t, "build) ;;\n*) exec 9>"+held+"; printf 'ok  \\tprobity/y\\t0.1s\\n'; sleep 600 ;;", "build", "one")
+	script, out := startParts(t, "build) ;;\n*) exec 9>"+held+"; printf 'ok  \\tprobity/y\\t0.1s\\n'; sleep 600 ;;",
+		"build", "one")
 	part, err := os.Open(held) // waits until the part opens it
 	require.NoError(t, err)
 	readUntil(t, out, "one: ok")
@@ -103,7 +107,8 @@ func TestStoppedPartsAreNotRun(t *testing.T) {
 	require.NoError(t, err)
 	require.Error(t, script.Wait())
 	require.Equal(t, 130, script.ProcessState.ExitCode())
-	require.True(t, strings.HasSuffix(string(text), "\nmake build       passed\nmake one         not run\n"), "%s", text)
+	require.True(t, strings.HasSuffix(string(text), "\nmake build       passed\nmake one         not run\n"), "%s",
+		text)
 	_, err = io.ReadAll(part) // ends with the processes of the part
 	require.NoError(t, errors.Join(err, part.Close()))
 }

@@ -16,9 +16,9 @@ import (
 // maxAssigned is the most names that one assignment may have.
 const maxAssigned = 3
 
-// TestOneStatementALine requires that the condition of an if or switch has no statement before it that does work: only a
-// declaration of its own names, and `err = f(); err != nil`. It requires that no assignment has more than maxAssigned names,
-// and that a receiver, outside of tests, begins with the initial of a word of its type.
+// TestOneStatementALine requires that the condition of an if or switch has no statement before it that does work: only
+// a declaration of its own names, and `err = f(); err != nil`. It requires that no assignment has more than maxAssigned
+// names, and that a receiver, outside of tests, begins with the initial of a word of its type.
 func TestOneStatementALine(t *testing.T) {
 	require.NoError(t, filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
 		if err != nil {

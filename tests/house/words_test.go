@@ -12,8 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// replacedWords are words that names of a package had once and shall not have again: private words, puns, and words that have another
-// meaning in the field. An underscore joins the parts of a name. docs/glossary.md has the words that are used.
+// replacedWords are words that names of a package had once and shall not have again: private words, puns, and words
+// that have another meaning in the field. An underscore joins the parts of a name. docs/glossary.md has the words that
+// are used.
 var replacedWords = map[string]string{
 	"api": `
 		backstage denial denier disbelieved door exchange fitness front glance hang_up in_office local_office meters
@@ -92,7 +93,8 @@ func TestNamesArePlain(t *testing.T) {
 			require.NoError(t, err)
 			for _, name := range declaredNames(parsed) {
 				if word := containedWord(name.Name, replaced); word != "" {
-					t.Errorf("%s: %s has the word %q: choose the field's word or a plain one", fset.Position(name.Pos()), name.Name, word)
+					t.Errorf("%s: %s has the word %q: choose the field's word or a plain one",
+						fset.Position(name.Pos()), name.Name, word)
 				}
 			}
 		}

@@ -24,20 +24,26 @@ func chasquid() []setup {
 		},
 		prepare: []string{
 			"mkdir -p " + certs,
-			"openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=mx.chasquid.example -keyout " + certs + "/privkey.pem -out " + certs + "/fullchain.pem",
+			"openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=mx.chasquid.example -keyout " + certs +
+				"/privkey.pem -out " + certs + "/fullchain.pem",
 			"chasquid-util user-add ann@chasquid.example --password=x",
 			"chasquid-util user-add bob@chasquid.example --password=x",
 		},
 		run:      []string{"chasquid"},
 		schedule: "2s,2s",
-		singles:  join(rows("VALID", "bob@chasquid.example"), rows("INVALID mailbox_not_found", "bobby@chasquid.example")),
+		singles: join(rows("VALID", "bob@chasquid.example"),
+			rows("INVALID mailbox_not_found", "bobby@chasquid.example")),
 		list: join(
-			rows("VALID", "ann@chasquid.example", "bob@chasquid.example", "bob+lists@chasquid.example", "a.n.n@chasquid.example", "annjones@chasquid.example"),
+			rows("VALID", "ann@chasquid.example", "bob@chasquid.example", "bob+lists@chasquid.example",
+				"a.n.n@chasquid.example", "annjones@chasquid.example"),
 			rows("RISKY role_account", "postmaster@chasquid.example", "sales@chasquid.example"),
-			rows("INVALID mailbox_not_found", "carol@chasquid.example", "dave@chasquid.example", "erin@chasquid.example", "frank@chasquid.example", "grace@chasquid.example",
+			rows("INVALID mailbox_not_found", "carol@chasquid.example", "dave@chasquid.example",
+				"erin@chasquid.example", "frank@chasquid.example", "grace@chasquid.example",
 				"heidi@chasquid.example", "info@chasquid.example"),
-			rows("RISKY catch_all", "ann@all.chasquid.example", "x.y.z@all.chasquid.example", "sales@all.chasquid.example"),
-			forced("the domain names a server that does not serve it", "UNKNOWN relay_denied", "frank@other.chasquid.example"),
+			rows("RISKY catch_all", "ann@all.chasquid.example", "x.y.z@all.chasquid.example",
+				"sales@all.chasquid.example"),
+			forced("the domain names a server that does not serve it", "UNKNOWN relay_denied",
+				"frank@other.chasquid.example"),
 		),
 	}}
 }

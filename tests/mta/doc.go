@@ -1,9 +1,9 @@
-// Package mta tests against real mail servers: Postfix, Exim, OpenSMTPD, Dovecot, chasquid and maddy. Each has configurations in
-// this package, with the right verdict of every address. The simulated internet (bench/sim) shows how we believe that servers
-// answer; these servers show how they do.
+// Package mta tests against real mail servers: Postfix, Exim, OpenSMTPD, Dovecot, chasquid and maddy. Each has
+// configurations in this package, with the right verdict of every address. The simulated internet (bench/sim) shows how
+// we believe that servers answer; these servers show how they do.
 //
-// `make mta`, as root on Linux, downloads the servers into a cache folder and runs TestMailServers. Without it the test is
-// skipped with the reason.
+// `make mta`, as root on Linux, downloads the servers into a cache folder and runs TestMailServers. Without it the test
+// is skipped with the reason.
 //
 // Invariants:
 //

@@ -48,18 +48,22 @@ func dovecot() []setup {
 	return []setup{dovecotPolicy(), dovecotLMTP()}
 }
 
-// dovecotSetup is a Postfix in front of Dovecot, which has the mailboxes ann and bob, and full and fuller without free space.
+// dovecotSetup is a Postfix in front of Dovecot, which has the mailboxes ann and bob, and full and fuller without free
+// space.
 func dovecotSetup(configuration, domain, more string) setup {
-	s := postfixSetup(configuration, domain, "virtual_mailbox_domains = "+domain+"\nvirtual_alias_maps = inline:{ sales@"+domain+"=bob@"+domain+" }\n"+more)
+	s := postfixSetup(configuration, domain, "virtual_mailbox_domains = "+domain+
+		"\nvirtual_alias_maps = inline:{ sales@"+domain+"=bob@"+domain+" }\n"+more)
 	s.server, s.system = "Postfix, Dovecot 2.3", "dovecot"
 	s.files["etc/postfix/main.cf"] += "mydestination =\n"
 	s.files["etc/dovecot/dovecot.conf"] = dovecotConf
 	users := ""
-	for name, quota := range map[string]string{"ann": "", "bob": "", "full": "userdb_quota_rule=*:bytes=1000", "fuller": "userdb_quota_rule=*:bytes=1000"} {
+	for name, quota := range map[string]string{"ann": "", "bob": "", "full": "userdb_quota_rule=*:bytes=1000",
+		"fuller": "userdb_quota_rule=*:bytes=1000"} {
 		users += name + "@" + domain + ":{PLAIN}x:1000:1000::/home/" + name + "::" + quota + "\n"
 	}
 	s.files["etc/dovecot/users"] = users
-	message := "From: <a@prober.example>\nSubject: a long one\n\n" + strings.Repeat("this message fills a mailbox\n", 100)
+	message := "From: <a@prober.example>\nSubject: a long one\n\n" + strings.Repeat("this message fills a mailbox\n",
+		100)
 	s.files["var/mail/full/cur/1:2,S"], s.files["var/mail/fuller/cur/1:2,S"] = message, message
 	s.prepare = append(s.prepare, "chown -R 1000:1000 /var/mail")
 	s.run = append([]string{"dovecot -F"}, s.run...)

@@ -4,7 +4,8 @@ package mta
 
 import "fmt"
 
-// eximConf is a configuration with placeholders for host name, domains, and further checks of the access list before the recipient.
+// eximConf is a configuration with placeholders for host name, domains, and further checks of the access list before
+// the recipient.
 const eximConf = `primary_hostname = mx.%[1]s
 qualify_domain = %[1]s
 domainlist local_domains = %[1]s : all.%[1]s
@@ -75,7 +76,8 @@ func exim() []setup {
 func eximSetup(configuration, domain, options, checks string) setup {
 	return setup{
 		server: "Exim 4.96", configuration: configuration, system: "exim", domains: []string{domain},
-		files:    map[string]string{"etc/exim4/exim4.conf": fmt.Sprintf(eximConf, domain, options, checks), "etc/aliases": eximAliases},
+		files: map[string]string{"etc/exim4/exim4.conf": fmt.Sprintf(eximConf, domain, options, checks),
+			"etc/aliases": eximAliases},
 		prepare:  []string{"useradd ann", "useradd bob"},
 		run:      []string{"exim4 -bdf"},
 		logs:     "var/log/exim4/mainlog",
@@ -90,7 +92,8 @@ func eximPlain() setup {
 	s.list = join(
 		rows("VALID", "ann@exim.example", "bob@exim.example", "bob+lists@exim.example", "ann.jones@exim.example"),
 		rows("RISKY role_account", "postmaster@exim.example", "support@exim.example"),
-		rows("INVALID mailbox_not_found", "carol@exim.example", "dave.jones@exim.example", "info@exim.example", "gone@exim.example"),
+		rows("INVALID mailbox_not_found", "carol@exim.example", "dave.jones@exim.example", "info@exim.example",
+			"gone@exim.example"),
 		rows("INVALID mailbox_disabled", "dora@exim.example"),
 		rows("RISKY mailbox_full", "full@exim.example"),
 		rows("RISKY catch_all", "ann@all.exim.example", "x.y.z@all.exim.example", "sales@all.exim.example"),
@@ -102,9 +105,11 @@ func eximPlain() setup {
 
 // eximLimits accepts three recipients in a message, one connection at a time, and four messages in each.
 func eximLimits() setup {
-	s := eximSetup("limits of recipients, messages and connections", "few.example", "recipients_max = 3\nsmtp_accept_max_per_connection = 4\nsmtp_accept_max_per_host = 1\n", "")
+	s := eximSetup("limits of recipients, messages and connections", "few.example",
+		"recipients_max = 3\nsmtp_accept_max_per_connection = 4\nsmtp_accept_max_per_host = 1\n", "")
 	s.list = join(
-		rows("VALID", "ann@few.example", "bob@few.example", "bob+1@few.example", "bob+2@few.example", "bob+3@few.example", "bob+4@few.example", "bob+5@few.example", "ann.jones@few.example"),
+		rows("VALID", "ann@few.example", "bob@few.example", "bob+1@few.example", "bob+2@few.example",
+			"bob+3@few.example", "bob+4@few.example", "bob+5@few.example", "ann.jones@few.example"),
 		rows("INVALID mailbox_not_found", "carol@few.example", "dave@few.example", "erin@few.example"),
 	)
 	return s
@@ -115,15 +120,18 @@ const callout = "  require verify = sender/callout\n"
 // eximCallout verifies the prober's sender at its server (callout) before it answers.
 func eximCallout() setup {
 	s := eximSetup("sender callout", "callout.example", "", callout)
-	s.list = join(rows("VALID", "ann@callout.example", "bob@callout.example"), rows("INVALID mailbox_not_found", "carol@callout.example", "dave@callout.example"))
+	s.list = join(rows("VALID", "ann@callout.example", "bob@callout.example"),
+		rows("INVALID mailbox_not_found", "carol@callout.example", "dave@callout.example"))
 	return s
 }
 
-// eximCalloutRefused gets a refusal of the sender. Its own reply then looks like a missing mailbox, but is not about the recipient.
+// eximCalloutRefused gets a refusal of the sender. Its own reply then looks like a missing mailbox, but is not about
+// the recipient.
 func eximCalloutRefused() setup {
 	s := eximSetup("sender callout, the sender is missing", "suspicious.example", "", callout)
 	s.sender = missingSender
-	s.list = forced("the server refuses the prober's sender, whatever it is asked", "UNKNOWN blocked", "ann@suspicious.example", "bob@suspicious.example", "carol@suspicious.example")
+	s.list = forced("the server refuses the prober's sender, whatever it is asked", "UNKNOWN blocked",
+		"ann@suspicious.example", "bob@suspicious.example", "carol@suspicious.example")
 	return s
 }
 
@@ -131,6 +139,7 @@ func eximCalloutRefused() setup {
 func eximCalloutDeferred() setup {
 	s := eximSetup("sender callout, its server cannot be reached", "doubtful.example", "", callout)
 	s.sender = silentSender
-	s.list = forced("the server cannot verify the prober's sender, in every attempt", "UNKNOWN blocked", "ann@doubtful.example", "bob@doubtful.example", "carol@doubtful.example")
+	s.list = forced("the server cannot verify the prober's sender, in every attempt", "UNKNOWN blocked",
+		"ann@doubtful.example", "bob@doubtful.example", "carol@doubtful.example")
 	return s
 }

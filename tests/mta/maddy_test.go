@@ -61,9 +61,11 @@ func maddy() []setup {
 		schedule: "2s,2s",
 		singles:  join(rows("VALID", "bob@maddy.example"), rows("INVALID mailbox_not_found", "bobby@maddy.example")),
 		list: join(
-			rows("VALID", "ann@maddy.example", "bob@maddy.example", "bob+lists@maddy.example", "ann.jones@maddy.example"),
+			rows("VALID", "ann@maddy.example", "bob@maddy.example", "bob+lists@maddy.example",
+				"ann.jones@maddy.example"),
 			rows("RISKY role_account", "postmaster@maddy.example", "sales@maddy.example"),
-			rows("INVALID mailbox_not_found", "carol@maddy.example", "dave@maddy.example", "erin@maddy.example", "info@maddy.example"),
+			rows("INVALID mailbox_not_found", "carol@maddy.example", "dave@maddy.example", "erin@maddy.example",
+				"info@maddy.example"),
 			rows("RISKY catch_all", "x.y.z@all.maddy.example", "sales@all.maddy.example"),
 			rows("INVALID mailbox_not_found", "frank@other.maddy.example"),
 		),

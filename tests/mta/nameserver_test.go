@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// nameServer answers for the domains of the test network, to the prober and to the servers; any other name does not exist.
+// nameServer answers for the domains of the test network, to the prober and to the servers; any other name does not
+// exist.
 type nameServer struct {
 	mu      sync.Mutex // guards records
 	records map[string][]dns.RR
@@ -22,7 +23,8 @@ func newNameServer(t *testing.T, address string) *nameServer {
 	n := &nameServer{records: map[string][]dns.RR{}}
 	for _, network := range []string{"udp", "tcp"} {
 		up := make(chan struct{})
-		s := &dns.Server{Addr: net.JoinHostPort(address, "53"), Net: network, Handler: n, NotifyStartedFunc: func() { close(up) }}
+		s := &dns.Server{Addr: net.JoinHostPort(address, "53"), Net: network, Handler: n,
+			NotifyStartedFunc: func() { close(up) }}
 		failed := make(chan error, 1)
 		go func() { failed <- s.ListenAndServe() }()
 		select {

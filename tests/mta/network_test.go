@@ -25,8 +25,9 @@ const (
 
 	prefixLength  = "/16"
 	proberAddress = "10.79.0.1" // also the name server's
-	checkAddress  = "10.79.0.2" // source of the checks that servers are up, so that no server knows the prober's address before its probes
-	startTimeout  = 30 * time.Second
+	// source of the checks that servers are up, so that no server knows the prober's address before its probes
+	checkAddress = "10.79.0.2"
+	startTimeout = 30 * time.Second
 )
 
 // testNetwork is a network of machines. The prober's is the namespace that the test itself runs in.
@@ -59,8 +60,9 @@ func TestMailServers(t *testing.T) {
 	t.Logf("\n%s", resultTable(results))
 }
 
-// inNamespaces reports whether it runs in the namespaces. Outside it runs this test again in new ones, to its end. The inner process
-// is the first of its process namespace: when it ends, so do all processes that it started, all mounts and all interfaces.
+// inNamespaces reports whether it runs in the namespaces. Outside it runs this test again in new ones, to its end. The
+// inner process is the first of its process namespace: when it ends, so do all processes that it started, all mounts
+// and all interfaces.
 func inNamespaces(t *testing.T) bool {
 	if os.Getenv(insideEnv) != "" {
 		return true
@@ -75,7 +77,8 @@ func inNamespaces(t *testing.T) bool {
 	require.NoError(t, err)
 	inner := exec.CommandContext(t.Context(), self, os.Args[1:]...)
 	work := t.TempDir()
-	inner.Env = append(os.Environ(), insideEnv+"="+work, "TMPDIR="+work) // temporary folders of the test are in memory, too
+	// temporary folders of the test are in memory, too
+	inner.Env = append(os.Environ(), insideEnv+"="+work, "TMPDIR="+work)
 	inner.Stdout, inner.Stderr = os.Stdout, os.Stderr
 	inner.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC,
@@ -132,8 +135,10 @@ func (l *testNetwork) newMachine(t *testing.T, system string) *machine {
 	for _, sub := range []string{"root", "upper", "scratch"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, sub), 0o755))
 	}
-	layers := "lowerdir=" + filepath.Join(l.cache, system) + ",upperdir=" + filepath.Join(dir, "upper") + ",workdir=" + filepath.Join(dir, "scratch")
-	require.NoError(t, syscall.Mount("overlay", m.root, "overlay", 0, layers), "%s in %s: make mta makes it", system, l.cache)
+	layers := "lowerdir=" + filepath.Join(l.cache, system) + ",upperdir=" + filepath.Join(dir, "upper") + ",workdir=" +
+		filepath.Join(dir, "scratch")
+	require.NoError(t, syscall.Mount("overlay", m.root, "overlay", 0, layers), "%s in %s: make mta makes it", system,
+		l.cache)
 	require.NoError(t, syscall.Mount("proc", filepath.Join(m.root, "proc"), "proc", 0, ""))
 
 	l.ip(t, "netns add "+m.name)
@@ -171,7 +176,8 @@ func (m *machine) run(t *testing.T, line string) {
 	require.NoError(t, err, "%s: %s", line, output)
 }
 
-// start runs a command on the machine until the test ends. If it still runs then, it gets SIGTERM, and after a while SIGKILL.
+// start runs a command on the machine until the test ends. If it still runs then, it gets SIGTERM, and after a while
+// SIGKILL.
 func (m *machine) start(t *testing.T, line string) {
 	t.Helper()
 	out, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)

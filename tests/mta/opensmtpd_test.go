@@ -35,13 +35,18 @@ func openSMTPDSetup(configuration, domain, options string) setup {
 func openSMTPDPlain() setup {
 	s := openSMTPDSetup("plain", "opensmtpd.example", "")
 	s.domains = append(s.domains, "all.opensmtpd.example", "other.opensmtpd.example")
-	s.singles = join(rows("VALID", "bob@opensmtpd.example"), rows("INVALID mailbox_not_found", "bobby@opensmtpd.example"))
+	s.singles = join(rows("VALID", "bob@opensmtpd.example"),
+		rows("INVALID mailbox_not_found", "bobby@opensmtpd.example"))
 	s.list = join(
-		rows("VALID", "ann@opensmtpd.example", "bob@opensmtpd.example", "bob+lists@opensmtpd.example", "ann.jones@opensmtpd.example"),
+		rows("VALID", "ann@opensmtpd.example", "bob@opensmtpd.example", "bob+lists@opensmtpd.example",
+			"ann.jones@opensmtpd.example"),
 		rows("RISKY role_account", "postmaster@opensmtpd.example", "sales@opensmtpd.example"),
-		rows("INVALID mailbox_not_found", "carol@opensmtpd.example", "dave.jones@opensmtpd.example", "info@opensmtpd.example", "erin@opensmtpd.example"),
-		rows("RISKY catch_all", "ann@all.opensmtpd.example", "x.y.z@all.opensmtpd.example", "sales@all.opensmtpd.example"),
-		// This server refuses a domain that it does not serve like a missing mailbox; mail to it bounces in the same way.
+		rows("INVALID mailbox_not_found", "carol@opensmtpd.example", "dave.jones@opensmtpd.example",
+			"info@opensmtpd.example", "erin@opensmtpd.example"),
+		rows("RISKY catch_all", "ann@all.opensmtpd.example", "x.y.z@all.opensmtpd.example",
+			"sales@all.opensmtpd.example"),
+		// This server refuses a domain that it does not serve like a missing mailbox; mail to it bounces in the same
+		// way.
 		rows("INVALID mailbox_not_found", "frank@other.opensmtpd.example"),
 	)
 	return s
@@ -49,9 +54,11 @@ func openSMTPDPlain() setup {
 
 // openSMTPDLimits accepts two recipients in a message and three messages in a connection.
 func openSMTPDLimits() setup {
-	s := openSMTPDSetup("limits of recipients and messages", "little.example", "smtp limit max-rcpt 2\nsmtp limit max-mails 3\n")
+	s := openSMTPDSetup("limits of recipients and messages", "little.example",
+		"smtp limit max-rcpt 2\nsmtp limit max-mails 3\n")
 	s.list = join(
-		rows("VALID", "ann@little.example", "bob@little.example", "bob+1@little.example", "bob+2@little.example", "bob+3@little.example", "bob+4@little.example", "ann.jones@little.example"),
+		rows("VALID", "ann@little.example", "bob@little.example", "bob+1@little.example", "bob+2@little.example",
+			"bob+3@little.example", "bob+4@little.example", "ann.jones@little.example"),
 		rows("INVALID mailbox_not_found", "carol@little.example", "dave@little.example", "erin@little.example"),
 	)
 	return s

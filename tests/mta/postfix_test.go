@@ -21,8 +21,9 @@ func postfixSetup(configuration, domain, more string) setup {
 	return setup{
 		server: "Postfix 3.7", configuration: configuration, system: "postfix", domains: []string{domain},
 		files: map[string]string{
-			"etc/postfix/main.cf": postfixMain + "myhostname = mx." + domain + "\nmydestination = " + domain + "\n" + more,
-			"etc/aliases":         "postmaster: ann\nann.jones: bob\nsales: bob\n",
+			"etc/postfix/main.cf": postfixMain + "myhostname = mx." + domain + "\nmydestination = " + domain + "\n" +
+				more,
+			"etc/aliases": "postmaster: ann\nann.jones: bob\nsales: bob\n",
 		},
 		prepare:  []string{"useradd ann", "useradd bob", "useradd carol", "newaliases", "postconf -F '*/*/chroot=n'"},
 		run:      []string{"postfix start-fg"},
@@ -31,7 +32,8 @@ func postfixSetup(configuration, domain, more string) setup {
 }
 
 func postfix() []setup {
-	return []setup{postfixPlain(), postfixPostgrey(), postfixPostscreen(), postfixUnverified(), postfixUnverifiedFinal(), postfixLimits(), postfixMinute(),
+	return []setup{postfixPlain(), postfixPostgrey(), postfixPostscreen(), postfixUnverified(),
+		postfixUnverifiedFinal(), postfixLimits(), postfixMinute(),
 		postfixAcceptsAll(), postfixBlocklist(), postfixUnknownSender()}
 }
 
@@ -49,26 +51,31 @@ smtpd_recipient_restrictions = check_recipient_access inline:{
 	s.domains = append(s.domains, "all.plain.example", "other.example")
 	s.singles = join(rows("VALID", "bob@plain.example"), rows("INVALID mailbox_not_found", "robert@plain.example"))
 	s.list = join(
-		rows("VALID", "ann@plain.example", "bob@plain.example", "carol@plain.example", "carol+lists@plain.example", "Ann@PLAIN.example", "ann.jones@plain.example"),
+		rows("VALID", "ann@plain.example", "bob@plain.example", "carol@plain.example", "carol+lists@plain.example",
+			"Ann@PLAIN.example", "ann.jones@plain.example"),
 		rows("RISKY role_account", "postmaster@plain.example", "sales@plain.example"),
-		rows("INVALID mailbox_not_found", "dave@plain.example", "erin.jones@plain.example", "info@plain.example", "annn@plain.example", "dave+ann@plain.example", "moved@plain.example"),
+		rows("INVALID mailbox_not_found", "dave@plain.example", "erin.jones@plain.example", "info@plain.example",
+			"annn@plain.example", "dave+ann@plain.example", "moved@plain.example"),
 		rows("INVALID mailbox_disabled", "dora@plain.example"),
 		rows("RISKY mailbox_full", "full@plain.example"),
 		rows("RISKY catch_all", "ann@all.plain.example", "x.y.z@all.plain.example", "info@all.plain.example"),
-		forced("the server refuses us at this mailbox, whatever is behind it", "UNKNOWN blocked", "board@plain.example"),
+		forced("the server refuses us at this mailbox, whatever is behind it", "UNKNOWN blocked",
+			"board@plain.example"),
 		forced("the mailbox is refused for now in every attempt", "UNKNOWN temporary_error", "busy@plain.example"),
 		forced("the domain names a server that does not serve it", "UNKNOWN relay_denied", "frank@other.example"),
 	)
 	return s
 }
 
-// postfixPostgrey defers the first attempt before it checks whether the mailbox exists. A verifier that does not retry learns
-// nothing; one that does learns everything.
+// postfixPostgrey defers the first attempt before it checks whether the mailbox exists. A verifier that does not retry
+// learns nothing; one that does learns everything.
 func postfixPostgrey() setup {
-	s := postfixSetup("greylisting by postgrey", "grey.example", "smtpd_recipient_restrictions = check_policy_service inet:127.0.0.1:10023\n")
+	s := postfixSetup("greylisting by postgrey", "grey.example",
+		"smtpd_recipient_restrictions = check_policy_service inet:127.0.0.1:10023\n")
 	s.run = append([]string{"postgrey --inet=127.0.0.1:10023 --delay=5 --auto-whitelist-clients=0 --whitelist-clients=/dev/null --whitelist-recipients=/dev/null"}, s.run...)
 	s.schedule = "7s,7s"
-	s.singles = forced("a single call does not wait for the second attempt", "UNKNOWN greylisted", "carol+1@grey.example", "frank@grey.example")
+	s.singles = forced("a single call does not wait for the second attempt", "UNKNOWN greylisted",
+		"carol+1@grey.example", "frank@grey.example")
 	s.list = join(
 		rows("VALID", "ann@grey.example", "bob@grey.example", "carol@grey.example", "ann.jones@grey.example"),
 		rows("RISKY role_account", "postmaster@grey.example"),
@@ -77,8 +84,8 @@ func postfixPostgrey() setup {
 	return s
 }
 
-// postfixPostscreen tests each client. With the tests after the greeting, the first session is always refused at RCPT; the next
-// one passes.
+// postfixPostscreen tests each client. With the tests after the greeting, the first session is always refused at RCPT;
+// the next one passes.
 func postfixPostscreen() setup {
 	s := postfixSetup("postscreen with tests behind the greeting", "screen.example", `
 postscreen_greet_action = enforce
@@ -98,8 +105,8 @@ postscreen_bare_newline_action = enforce
 	return s
 }
 
-// postfixGateway is a Postfix that knows no mailboxes and verifies recipients at the server behind it: a second listener of the
-// same Postfix, which knows them.
+// postfixGateway is a Postfix that knows no mailboxes and verifies recipients at the server behind it: a second
+// listener of the same Postfix, which knows them.
 func postfixGateway(configuration, domain, more string) setup {
 	s := postfixSetup(configuration, domain, `
 relay_domains = $myhostname, `+domain+`
@@ -115,21 +122,23 @@ smtpd_recipient_restrictions = reject_unauth_destination, reject_unverified_reci
 	return s
 }
 
-// postfixUnverified answers 450 to recipients that the server behind it refuses permanently, as by default. The refusal of a
-// decoy still shows that it distinguishes mailboxes.
+// postfixUnverified answers 450 to recipients that the server behind it refuses permanently, as by default. The refusal
+// of a decoy still shows that it distinguishes mailboxes.
 func postfixUnverified() setup {
 	s := postfixGateway("reject_unverified_recipient", "gate.example", "")
 	s.list = join(
 		rows("VALID", "ann@gate.example", "bob@gate.example", "carol@gate.example"),
 		rows("RISKY role_account", "sales@gate.example"),
-		forced("a refusal that says it is for now never condemns a mailbox", "UNKNOWN temporary_error", "dave@gate.example", "erin@gate.example", "info@gate.example"),
+		forced("a refusal that says it is for now never condemns a mailbox", "UNKNOWN temporary_error",
+			"dave@gate.example", "erin@gate.example", "info@gate.example"),
 	)
 	return s
 }
 
 // postfixUnverifiedFinal has the setting that the manual advises once the server behind it is known to work.
 func postfixUnverifiedFinal() setup {
-	s := postfixGateway("reject_unverified_recipient, code 550", "firm.example", "unverified_recipient_reject_code = 550\n")
+	s := postfixGateway("reject_unverified_recipient, code 550", "firm.example",
+		"unverified_recipient_reject_code = 550\n")
 	s.list = join(
 		rows("VALID", "ann@firm.example", "bob@firm.example", "carol@firm.example"),
 		rows("RISKY role_account", "sales@firm.example"),
@@ -138,8 +147,8 @@ func postfixUnverifiedFinal() setup {
 	return s
 }
 
-// postfixLimits allows few recipients in a message, few errors in a session, and few connections and recipients at a time; its
-// minute takes ten seconds.
+// postfixLimits allows few recipients in a message, few errors in a session, and few connections and recipients at a
+// time; its minute takes ten seconds.
 func postfixLimits() setup {
 	s := postfixSetup("limits of recipients, errors and connections", "limits.example", `
 smtpd_recipient_limit = 3
@@ -152,43 +161,54 @@ anvil_rate_time_unit = 10s
 `)
 	s.schedule = "11s,11s,11s"
 	s.list = join(
-		rows("VALID", "ann@limits.example", "bob@limits.example", "carol@limits.example", "ann+1@limits.example", "ann+2@limits.example", "ann+3@limits.example",
+		rows("VALID", "ann@limits.example", "bob@limits.example", "carol@limits.example", "ann+1@limits.example",
+			"ann+2@limits.example", "ann+3@limits.example",
 			"ann+4@limits.example", "bob+1@limits.example", "bob+2@limits.example", "ann.jones@limits.example"),
-		rows("INVALID mailbox_not_found", "dave@limits.example", "erin@limits.example", "frank@limits.example", "grace@limits.example", "heidi@limits.example", "ivan@limits.example"),
+		rows("INVALID mailbox_not_found", "dave@limits.example", "erin@limits.example", "frank@limits.example",
+			"grace@limits.example", "heidi@limits.example", "ivan@limits.example"),
 	)
 	return s
 }
 
-// postfixMinute accepts eight recipients in ten seconds from one address, and answers 450 4.7.1 to the others. Its minute ends long
-// before the pause that the provider table has for this reply.
+// postfixMinute accepts eight recipients in ten seconds from one address, and answers 450 4.7.1 to the others. Its
+// minute ends long before the pause that the provider table has for this reply.
 func postfixMinute() setup {
-	s := postfixSetup("limit of recipients in a minute", "minute.example", "smtpd_client_recipient_rate_limit = 8\nanvil_rate_time_unit = 10s\n")
+	s := postfixSetup("limit of recipients in a minute", "minute.example",
+		"smtpd_client_recipient_rate_limit = 8\nanvil_rate_time_unit = 10s\n")
 	s.list = join(
-		rows("VALID", "ann@minute.example", "bob@minute.example", "carol@minute.example", "ann+1@minute.example", "ann+2@minute.example", "ann+3@minute.example"),
-		rows("INVALID mailbox_not_found", "dave@minute.example", "erin@minute.example", "frank@minute.example", "grace@minute.example"),
+		rows("VALID", "ann@minute.example", "bob@minute.example", "carol@minute.example", "ann+1@minute.example",
+			"ann+2@minute.example", "ann+3@minute.example"),
+		rows("INVALID mailbox_not_found", "dave@minute.example", "erin@minute.example", "frank@minute.example",
+			"grace@minute.example"),
 	)
 	return s
 }
 
 // postfixAcceptsAll accepts every name of its domain and sends bounces for those that do not exist.
 func postfixAcceptsAll() setup {
-	s := postfixSetup("smtpd_reject_unlisted_recipient = no", "blind.example", "smtpd_reject_unlisted_recipient = no\nlocal_recipient_maps =\n")
-	s.list = rows("RISKY catch_all", "ann@blind.example", "bob@blind.example", "dave@blind.example", "info@blind.example")
+	s := postfixSetup("smtpd_reject_unlisted_recipient = no", "blind.example",
+		"smtpd_reject_unlisted_recipient = no\nlocal_recipient_maps =\n")
+	s.list = rows("RISKY catch_all", "ann@blind.example", "bob@blind.example", "dave@blind.example",
+		"info@blind.example")
 	return s
 }
 
 // postfixBlocklist queries a blocklist that has the prober's address.
 func postfixBlocklist() setup {
-	s := postfixSetup("reject_rbl_client, the prober is listed", "listed.example", "smtpd_recipient_restrictions = reject_rbl_client bl.listed.example\n")
+	s := postfixSetup("reject_rbl_client, the prober is listed", "listed.example",
+		"smtpd_recipient_restrictions = reject_rbl_client bl.listed.example\n")
 	s.records = []string{"1.0.79.10.bl.listed.example. 60 IN A 127.0.0.2"}
-	s.list = forced("the server refuses the prober's address, whatever it is asked", "UNKNOWN blocked", "ann@listed.example", "dave@listed.example", "info@listed.example")
+	s.list = forced("the server refuses the prober's address, whatever it is asked", "UNKNOWN blocked",
+		"ann@listed.example", "dave@listed.example", "info@listed.example")
 	return s
 }
 
 // postfixUnknownSender refuses the prober's sender for now, because its domain is not found.
 func postfixUnknownSender() setup {
-	s := postfixSetup("reject_unknown_sender_domain, the prober's is unknown", "strict.example", "smtpd_recipient_restrictions = reject_unknown_sender_domain\n")
+	s := postfixSetup("reject_unknown_sender_domain, the prober's is unknown", "strict.example",
+		"smtpd_recipient_restrictions = reject_unknown_sender_domain\n")
 	s.sender = unknownSender
-	s.list = forced("the server refuses the prober's sender, whatever it is asked", "UNKNOWN blocked", "ann@strict.example", "dave@strict.example", "info@strict.example")
+	s.list = forced("the server refuses the prober's sender, whatever it is asked", "UNKNOWN blocked",
+		"ann@strict.example", "dave@strict.example", "info@strict.example")
 	return s
 }

@@ -21,8 +21,8 @@ const (
 	unknownSender = "probe@nowhere.example" // its domain does not exist
 )
 
-// startSenderServer is the mail server of the prober's own domain, which servers call back before they answer the prober. It has
-// one mailbox and accepts no message.
+// startSenderServer is the mail server of the prober's own domain, which servers call back before they answer the
+// prober. It has one mailbox and accepts no message.
 func startSenderServer(t *testing.T, at string) {
 	listener, err := net.Listen("tcp", at)
 	require.NoError(t, err)

@@ -130,7 +130,8 @@ func (m *machine) showLog(t *testing.T, file string) {
 func (l *testNetwork) probity(t *testing.T, s setup, args ...string) []byte {
 	t.Helper()
 	args = append([]string{"verify"}, args...)
-	args = append(args, "--dns", proberAddress+":53", "--egress", proberAddress+"=mx.prober.example", "--mail-from", cmp.Or(s.sender, goodSender),
+	args = append(args, "--dns", proberAddress+":53", "--egress", proberAddress+"=mx.prober.example", "--mail-from",
+		cmp.Or(s.sender, goodSender),
 		"--allow-private-targets", "--retry-schedule", s.schedule)
 	ctx, cancel := context.WithTimeout(t.Context(), verifyTimeout)
 	defer cancel()
@@ -162,7 +163,8 @@ func (l *testNetwork) verifySingles(t *testing.T, s setup) map[string]verdict {
 			}
 		}
 		require.NoError(t, json.Unmarshal(line, &v))
-		got[v.Email] = verdict{strings.TrimSpace(v.Status + " " + v.Reason), v.Details.Rule + ": " + v.Details.SMTPMessage}
+		got[v.Email] = verdict{strings.TrimSpace(v.Status + " " + v.Reason),
+			v.Details.Rule + ": " + v.Details.SMTPMessage}
 	}
 	return got
 }
@@ -237,7 +239,8 @@ func resultTable(all []*result) string {
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SERVER\tCONFIGURATION\tROWS\tRIGHT\tFALSE VALID\tFALSE INVALID\tNEEDLESS UNKNOWN\tFORCED UNKNOWN\tTOOK")
 	for _, r := range all {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%.1fs\n", r.server, r.configuration, len(r.singles)+len(r.list), r.right, r.falseValid,
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%.1fs\n", r.server, r.configuration, len(r.singles)+len(r.list),
+			r.right, r.falseValid,
 			r.falseInvalid, r.needlessUnknown, r.forcedUnknown, r.took.Seconds())
 	}
 	_ = w.Flush() // writing to a buffer never fails

@@ -22,9 +22,9 @@ import (
 	"probity/internal/detector"
 )
 
-// TestDetailsJustifyEachVerdict verifies a list of the simulated internet with details, in virtual time. A checker that reads only the
-// details and the table of rules comes to the same status for each row, and so it does when the answers come from the cache. The forms
-// of the result agree.
+// TestDetailsJustifyEachVerdict verifies a list of the simulated internet with details, in virtual time. A checker that
+// reads only the details and the table of rules comes to the same status for each row, and so it does when the answers
+// come from the cache. The forms of the result agree.
 func TestDetailsJustifyEachVerdict(t *testing.T) {
 	detector.Spare(t)
 	onInternet(t, func(ctx context.Context, t *testing.T, n *app.Node, internet *sim.Server) {
@@ -68,7 +68,8 @@ type detailedRow struct {
 	}
 }
 
-// detailedList verifies a list with details, compares the forms of its result, and returns the rows that have a verdict.
+// detailedList verifies a list with details, compares the forms of its result, and returns the rows that have a
+// verdict.
 func detailedList(ctx context.Context, t *testing.T, n *app.Node, list []byte) (rows []detailedRow) {
 	job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list),
 		Options: ingest.Options{MaxAge: 7 * 24 * time.Hour, MaxHours: ingest.MaxHours, Details: true}})
@@ -77,7 +78,8 @@ func detailedList(ctx context.Context, t *testing.T, n *app.Node, list []byte) (
 	require.NoError(t, err)
 	var csvText, lines, callback bytes.Buffer
 	require.NoError(t, n.Coordinator.Results(ctx, job.ID, results.Filter{}, &csvText))
-	require.NoError(t, n.Coordinator.Results(ctx, job.ID, results.Filter{Form: results.Form{Format: results.JSONL}, NoInput: true}, &lines))
+	require.NoError(t, n.Coordinator.Results(ctx, job.ID,
+		results.Filter{Form: results.Form{Format: results.JSONL}, NoInput: true}, &lines))
 	require.NoError(t, n.Coordinator.WriteResults(ctx, job.ID, &callback))
 	require.Equal(t, lines.String(), callback.String())
 	cells, err := csv.NewReader(&csvText).ReadAll()
@@ -93,12 +95,16 @@ func detailedList(ctx context.Context, t *testing.T, n *app.Node, list []byte) (
 			continue
 		}
 		d := r.Details
-		shown := []string{d.Rule, code(d.Code), d.Enhanced, d.Message, d.Host, strconv.Itoa(d.Attempts), d.Node, d.Source}
-		names := []string{"verify_rule", "verify_smtp_code", "verify_enhanced_code", "verify_smtp_message", "verify_mx_host", "verify_attempts",
+		shown := []string{d.Rule, code(d.Code), d.Enhanced, d.Message, d.Host, strconv.Itoa(d.Attempts), d.Node,
+			d.Source}
+		names := []string{"verify_rule", "verify_smtp_code", "verify_enhanced_code", "verify_smtp_message",
+			"verify_mx_host", "verify_attempts",
 			"verify_checked_by", "verify_egress_source"}
 		if c := d.Control; c != nil {
-			shown = append(shown, c.Kind, code(c.Code), c.Enhanced, c.Message, c.Host, c.Meaning, c.Rule, c.At.Format(time.RFC3339))
-			names = append(names, "verify_control_kind", "verify_control_smtp_code", "verify_control_enhanced_code", "verify_control_smtp_message",
+			shown = append(shown, c.Kind, code(c.Code), c.Enhanced, c.Message, c.Host, c.Meaning, c.Rule,
+				c.At.Format(time.RFC3339))
+			names = append(names, "verify_control_kind", "verify_control_smtp_code", "verify_control_enhanced_code",
+				"verify_control_smtp_message",
 				"verify_control_mx_host", "verify_control_meaning", "verify_control_rule", "verify_control_at")
 		}
 		for i, name := range names {
@@ -162,7 +168,8 @@ func statusOf(r *detailedRow, table *engine.Table) (status, why string) {
 	d := r.Details
 	kind, name, _ := strings.Cut(d.Rule, "/")
 	switch {
-	case kind == "syntax", kind == "dns" && !slices.Contains([]string{"servfail", "timeout"}, name), name == "mailbox-rule":
+	case kind == "syntax", kind == "dns" && !slices.Contains([]string{"servfail", "timeout"}, name),
+		name == "mailbox-rule":
 		return "INVALID", "a fact of syntax or DNS"
 	case kind == "list" || name == "accept-all" || name == "parking":
 		return "RISKY", "a list, or the provider's habit"
@@ -179,7 +186,8 @@ func statusOf(r *detailedRow, table *engine.Table) (status, why string) {
 		return "UNKNOWN", "the reply is not about the mailbox"
 	case d.Code/100 != 5 || d.Stage != "rcpt":
 		return "UNKNOWN", "the reply is not final"
-	case d.Control != nil && strings.HasPrefix(d.Control.Kind, "recipient_accepted") && (d.Control.Code/100 != 2 || d.Control.At.Before(r.At.Truncate(time.Second))):
+	case d.Control != nil && strings.HasPrefix(d.Control.Kind, "recipient_accepted") &&
+		(d.Control.Code/100 != 2 || d.Control.At.Before(r.At.Truncate(time.Second))):
 		return "UNKNOWN", "the control was not accepted after it"
 	}
 	return "INVALID", "refused as unknown"

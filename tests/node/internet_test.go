@@ -23,7 +23,8 @@ func onInternet(t *testing.T, f func(ctx context.Context, t *testing.T, n *app.N
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		network, dns := memnet.New(), netip.MustParseAddrPort("127.0.0.1:53")
-		internet, err := sim.Start(ctx, world.Config{Seed: harness.ListSeed, Speedup: 1, SMTPPort: 25, DNS: dns}, network)
+		internet, err := sim.Start(ctx, world.Config{Seed: harness.ListSeed, Speedup: 1, SMTPPort: 25, DNS: dns},
+			network)
 		require.NoError(t, err)
 		n := harness.NodeOfTwo(t, network, internet.DNS)
 		require.NoError(t, n.RunWhile(ctx, func(ctx context.Context) error {

@@ -37,24 +37,26 @@ const (
 	makespanSeed       = 12
 )
 
-// The reference ratios of makespan and bound, measured on measuredDate. A ratio that is higher by more than 2 % is a regression.
+// The reference ratios of makespan and bound, measured on measuredDate. A ratio that is higher by more than 2 % is a
+// regression.
 const (
 	measuredDate      = "2026-11-24"
 	measuredOneSource = 1.019 // oneSourceRows from one identity: nothing is split
-	// measuredManySources is for 200,000 rows from makespanIdentities. By chance one of eight sources gets more of Outlook.com's
-	// refusals than an even split gives; with fewer rows the difference grows.
+	// measuredManySources is for 200,000 rows from makespanIdentities. By chance one of eight sources gets more of
+	// Outlook.com's refusals than an even split gives; with fewer rows the difference grows.
 	measuredManySources = 1.079
 )
 
 // planAgreesFrom is the number of rows from which chance is small, with makespanIdentities.
 const planAgreesFrom = 200_000
 
-// makespanRowsEnv is the number of rows of the list for many sources, which make makespan verifies; without it there is none.
+// makespanRowsEnv is the number of rows of the list for many sources, which make makespan verifies; without it there is
+// none.
 const makespanRowsEnv = "PROBITY_MAKESPAN_ROWS"
 
-// TestMakespan verifies lists with the shipped budgets, in hours of virtual time, and compares the time to the last verdict with
-// the bound and the plan. Both split the refusals evenly over the sources, and chance does not: for a plan to agree, a list must be
-// long or use one source.
+// TestMakespan verifies lists with the shipped budgets, in hours of virtual time, and compares the time to the last
+// verdict with the bound and the plan. Both split the refusals evenly over the sources, and chance does not: for a plan
+// to agree, a list must be long or use one source.
 func TestMakespan(t *testing.T) {
 	detector.Spare(t)
 	rows := 0
@@ -73,17 +75,21 @@ func TestMakespan(t *testing.T) {
 	}
 	t.Run("many sources", func(t *testing.T) {
 		m := measureMakespan(t, rows, makespanIdentities)
-		require.LessOrEqual(t, m.ratio(), 1.02*measuredManySources, "it was %.3f on %s", measuredManySources, measuredDate)
-		// The estimate of one source rests on about twenty refusals, which vary by a quarter; that of eight on eight times as many.
-		require.InEpsilon(t, (m.took - time.Hour).Seconds(), (m.estimated - time.Hour).Seconds(), 0.25, "the end that was told after an hour")
+		require.LessOrEqual(t, m.ratio(), 1.02*measuredManySources, "it was %.3f on %s", measuredManySources,
+			measuredDate)
+		// The estimate of one source rests on about twenty refusals, which vary by a quarter; that of eight on eight
+		// times as many.
+		require.InEpsilon(t, (m.took - time.Hour).Seconds(), (m.estimated - time.Hour).Seconds(), 0.25,
+			"the end that was told after an hour")
 		if rows >= planAgreesFrom {
 			require.InEpsilon(t, m.took.Seconds(), m.planned.Seconds(), 0.1, "the plan")
 		}
 	})
 }
 
-// makespan is how long a list took, and two figures that were computed before: the bound, the least time for the true work at each
-// receiver, and the plan, from the list, the DNS, and the share of refusals at the receiver that takes longest.
+// makespan is how long a list took, and two figures that were computed before: the bound, the least time for the true
+// work at each receiver, and the plan, from the list, the DNS, and the share of refusals at the receiver that takes
+// longest.
 type makespan struct {
 	bound, planned, took time.Duration
 	estimated            time.Duration // duration that the job's record estimated after an hour
@@ -97,7 +103,8 @@ func measureMakespan(t *testing.T, rows, identities int) (m makespan) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		network := memnet.New()
-		internet, err := sim.Start(ctx, world.Config{Seed: makespanSeed, Speedup: 1, Latency: "realistic", SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
+		internet, err := sim.Start(ctx, world.Config{Seed: makespanSeed, Speedup: 1, Latency: "realistic", SMTPPort: 25,
+			DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
 		require.NoError(t, err)
 		var list, result bytes.Buffer
 		require.NoError(t, world.WriteList(&list, internet.World, rows, makespanSeed))
@@ -106,7 +113,8 @@ func measureMakespan(t *testing.T, rows, identities int) (m makespan) {
 		logPlan(t, "bound", bound)
 		last := due.shares[bound.Receivers[0].Route]
 		refused := float64(last.refused) / float64(last.addresses)
-		planned := planOf(ctx, t, harness.NodeOf(t, network, internet.DNS, harness.ManyIdentities(identities)), list.Bytes(), refused)
+		planned := planOf(ctx, t, harness.NodeOf(t, network, internet.DNS, harness.ManyIdentities(identities)),
+			list.Bytes(), refused)
 		logPlan(t, fmt.Sprintf("plan with %.1f %% refused, as at %s", 100*refused, bound.Receivers[0].Route), planned)
 		var job *store.Job
 		n := harness.NodeOf(t, network, internet.DNS, harness.ManyIdentities(identities))
@@ -118,7 +126,8 @@ func measureMakespan(t *testing.T, rows, identities int) (m makespan) {
 		require.NoError(t, internet.Close())
 		logWork(t, internet.Referee.Usage())
 		m.bound, m.planned, m.took = bound.MinTime, planned.MinTime, job.FinishedAt.Sub(job.StartedAt)
-		t.Logf("%d rows: bound %s, time %s, ratio %.3f; plan %s; told after an hour %s", job.Rows, m.bound, m.took.Round(time.Second), m.ratio(), m.planned, m.estimated.Round(time.Second))
+		t.Logf("%d rows: bound %s, time %s, ratio %.3f; plan %s; told after an hour %s", job.Rows, m.bound,
+			m.took.Round(time.Second), m.ratio(), m.planned, m.estimated.Round(time.Second))
 		harness.RequireCorrect(t, internet.World, list.Bytes(), result.Bytes())
 		harness.RequireWithinLimits(t, internet.Referee.Report())
 	})
@@ -141,8 +150,8 @@ type domainWork struct {
 	simDomain          world.Domain
 }
 
-// workOf counts the work of a list: each address once that a mail server decides, and one decoy of each domain where one of them is
-// accepted. Servers that reveal nothing need no work.
+// workOf counts the work of a list: each address once that a mail server decides, and one decoy of each domain where
+// one of them is accepted. Servers that reveal nothing need no work.
 func workOf(t *testing.T, table *engine.Table, w *world.World, list []byte) (d listWork) {
 	rows, err := csv.NewReader(bytes.NewReader(list)).ReadAll()
 	require.NoError(t, err)
@@ -220,7 +229,8 @@ func planOf(ctx context.Context, t *testing.T, n *app.Node, list []byte, refused
 func logPlan(t *testing.T, what string, p plan.Plan) {
 	t.Logf("%s: %s from %d sources; %d sources more halve it", what, p.MinTime, p.Sources, p.MoreToHalve)
 	for _, r := range p.Receivers {
-		t.Logf("  %-14s %-7s %7.1f recipients, %6.1f refused: %9s for %d %s", r.Route[:min(14, len(r.Route))], r.Kind, r.Due.Recipients, r.Due.Refused, r.MinTime, r.Budget, r.Limit)
+		t.Logf("  %-14s %-7s %7.1f recipients, %6.1f refused: %9s for %d %s", r.Route[:min(14, len(r.Route))], r.Kind,
+			r.Due.Recipients, r.Due.Refused, r.MinTime, r.Budget, r.Limit)
 	}
 }
 
@@ -236,16 +246,19 @@ func logWork(t *testing.T, work []referee.SourceUsage) {
 	t.Logf("%d connections, %d recipients, %d refused", total.Connections, total.Recipients, total.Denied)
 	slices.SortFunc(work, func(a, b referee.SourceUsage) int { return cmp.Compare(b.Denied, a.Denied) })
 	for _, w := range work[:min(30, len(work))] {
-		t.Logf("  %s at %s (%d): %d connections, %d recipients, %d refused", w.Source, w.Persona, w.Cluster, w.Connections, w.Recipients, w.Denied)
+		t.Logf("  %s at %s (%d): %d connections, %d recipients, %d refused", w.Source, w.Persona, w.Cluster,
+			w.Connections, w.Recipients, w.Denied)
 	}
 }
 
-// verifyInVirtualHours verifies a list, however long that takes, and logs its progress each hour. It returns the total time that the job's
-// record estimates after an hour.
-func verifyInVirtualHours(all context.Context, t *testing.T, n *app.Node, list []byte) (job *store.Job, reported time.Duration) {
+// verifyInVirtualHours verifies a list, however long that takes, and logs its progress each hour. It returns the total
+// time that the job's record estimates after an hour.
+func verifyInVirtualHours(all context.Context, t *testing.T, n *app.Node,
+	list []byte) (job *store.Job, reported time.Duration) {
 	began, cpu := time.Now(), harness.CPUTime()
 	var err error
-	job, err = n.Coordinator.Accept(all, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{MaxHours: 1000}})
+	job, err = n.Coordinator.Accept(all, ingest.Upload{Body: bytes.NewReader(list),
+		Options: ingest.Options{MaxHours: 1000}})
 	require.NoError(t, err)
 	for hours := 1; !job.State.Finished(); hours++ {
 		ctx, cancel := context.WithDeadline(all, began.Add(time.Duration(hours)*time.Hour))
@@ -255,8 +268,10 @@ func verifyInVirtualHours(all context.Context, t *testing.T, n *app.Node, list [
 			reported = estimatedEnd(all, n, job.ID, began)
 		}
 		if s, err := n.Coordinator.Snapshot(job.ID); err == nil {
-			t.Logf("%s, %s of CPU time: %d of %d; %d wait for budget, %d for their retry; the end in %s; %v", time.Since(began).Round(time.Second),
-				(harness.CPUTime() - cpu).Round(time.Second), s.Answered, s.Unique, s.WaitingBudget, s.PendingRetry, s.ETA.Round(time.Second), s.Waiting)
+			t.Logf("%s, %s of CPU time: %d of %d; %d wait for budget, %d for their retry; the end in %s; %v",
+				time.Since(began).Round(time.Second),
+				(harness.CPUTime() - cpu).Round(time.Second), s.Answered, s.Unique, s.WaitingBudget, s.PendingRetry,
+				s.ETA.Round(time.Second), s.Waiting)
 		}
 	}
 	require.NoError(t, err)
@@ -264,8 +279,8 @@ func verifyInVirtualHours(all context.Context, t *testing.T, n *app.Node, list [
 	return job, reported
 }
 
-// estimatedEnd is the job's total time that its record estimates within ten minutes; 0 without an estimate. There is none while no row
-// ends for a minute, or while one of its routes has not been probed for long enough.
+// estimatedEnd is the job's total time that its record estimates within ten minutes; 0 without an estimate. There is
+// none while no row ends for a minute, or while one of its routes has not been probed for long enough.
 func estimatedEnd(ctx context.Context, n *app.Node, id string, began time.Time) time.Duration {
 	for range 10 {
 		if s, err := n.Coordinator.Snapshot(id); err == nil && s.ETA > 0 {

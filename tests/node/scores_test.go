@@ -27,9 +27,9 @@ const (
 	rescoredRows = 300 // of each status that is kept
 )
 
-// TestScoresVaryInsideTheirBucket verifies a list of the simulated internet, in virtual time with the shipped limits: scores
-// differ within VALID and within RISKY. Two days later the cached answers are requested again in every form of an answer, and have
-// the same score in each.
+// TestScoresVaryInsideTheirBucket verifies a list of the simulated internet, in virtual time with the shipped limits:
+// scores differ within VALID and within RISKY. Two days later the cached answers are requested again in every form of
+// an answer, and have the same score in each.
 func TestScoresVaryInsideTheirBucket(t *testing.T) {
 	detector.Spare(t)
 	onInternet(t, func(ctx context.Context, t *testing.T, n *app.Node, internet *sim.Server) {
@@ -51,13 +51,15 @@ type scoredRow struct {
 
 // scoredList verifies a list, and compares its result as JSON lines and in a callback with the CSV.
 func scoredList(ctx context.Context, t *testing.T, n *app.Node, list []byte) []scoredRow {
-	job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{MaxAge: 7 * 24 * time.Hour, MaxHours: ingest.MaxHours}})
+	job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list),
+		Options: ingest.Options{MaxAge: 7 * 24 * time.Hour, MaxHours: ingest.MaxHours}})
 	require.NoError(t, err)
 	_, err = n.Coordinator.Wait(ctx, job.ID)
 	require.NoError(t, err)
 	var csvText, lines, callback bytes.Buffer
 	require.NoError(t, n.Coordinator.Results(ctx, job.ID, results.Filter{}, &csvText))
-	require.NoError(t, n.Coordinator.Results(ctx, job.ID, results.Filter{Form: results.Form{Format: results.JSONL}}, &lines))
+	require.NoError(t, n.Coordinator.Results(ctx, job.ID, results.Filter{Form: results.Form{Format: results.JSONL}},
+		&lines))
 	require.NoError(t, n.Coordinator.WriteResults(ctx, job.ID, &callback))
 	rows := fromCSV(t, csvText.Bytes())
 	requireSame(t, rows, fromLines(t, lines.Bytes()), "JSON lines")
@@ -81,7 +83,8 @@ func fromCSV(t *testing.T, text []byte) (rows []scoredRow) {
 		if err != nil {
 			continue // a blank row
 		}
-		rows = append(rows, scoredRow{row[column("email")], row[column("verify_status")], score, row[column("verify_reason")], row[column("verify_from_cache")] == "true"})
+		rows = append(rows, scoredRow{row[column("email")], row[column("verify_status")], score,
+			row[column("verify_reason")], row[column("verify_from_cache")] == "true"})
 	}
 	return rows
 }
@@ -97,8 +100,8 @@ func fromLines(t *testing.T, text []byte) (rows []scoredRow) {
 	return rows
 }
 
-// requireSpread requires ten scores within VALID, none with more than three in ten, six within RISKY and within INVALID by SMTP, three
-// within one reason of RISKY, and every score in its band.
+// requireSpread requires ten scores within VALID, none with more than three in ten, six within RISKY and within INVALID
+// by SMTP, three within one reason of RISKY, and every score in its band.
 func requireSpread(t *testing.T, rows []scoredRow) {
 	bands := map[string]engine.Band{}
 	for r := range engine.Reason(engine.Reasons) {
@@ -155,8 +158,8 @@ func keptRows(rows []scoredRow) (kept []scoredRow) {
 	return kept
 }
 
-// requireOneScore requests cached answers in single calls with details, and in a list: every form has the same score, and age does not
-// raise it.
+// requireOneScore requests cached answers in single calls with details, and in a list: every form has the same score,
+// and age does not raise it.
 func requireOneScore(ctx context.Context, t *testing.T, n *app.Node, before []scoredRow) {
 	list := []byte("email\n")
 	singles := make([]scoredRow, 0, len(before))
@@ -164,7 +167,8 @@ func requireOneScore(ctx context.Context, t *testing.T, n *app.Node, before []sc
 		list = append(append(list, strconv.Quote(r.Email)...), '\n')
 		answer, err := n.Coordinator.Single(ctx, coordinator.Request{Email: r.Email, MaxAge: 7 * 24 * time.Hour})
 		require.NoError(t, err)
-		a := results.Single{Email: r.Email, Verdict: answer.Verdict, Normalized: answer.Address.Folded(), DidYouMean: answer.Suggestion, Node: answer.Node, Details: true}
+		a := results.Single{Email: r.Email, Verdict: answer.Verdict, Normalized: answer.Address.Folded(),
+			DidYouMean: answer.Suggestion, Node: answer.Node, Details: true}
 		var reported struct {
 			scoredRow
 			Details struct {

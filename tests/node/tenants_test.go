@@ -28,8 +28,9 @@ const (
 	tenantsSeed    = 30
 )
 
-// TestTenantsScale verifies one address of each of many domains behind two gateways from eight sources, and from one. Each source
-// has its own budgets at the gateways, so eight take about an eighth of the time; the domains are not split quite evenly.
+// TestTenantsScale verifies one address of each of many domains behind two gateways from eight sources, and from one.
+// Each source has its own budgets at the gateways, so eight take about an eighth of the time; the domains are not split
+// quite evenly.
 func TestTenantsScale(t *testing.T) {
 	detector.Spare(t)
 	rows := tenantsRows
@@ -40,7 +41,8 @@ func TestTenantsScale(t *testing.T) {
 	}
 	one, many := verifyTenants(t, rows, 1), verifyTenants(t, rows, tenantsSources)
 	ratio := many.Seconds() * tenantsSources / one.Seconds()
-	t.Logf("%d domains: one source takes %s, %d take %s, %.3f of an eighth", rows, one.Round(time.Second), tenantsSources, many.Round(time.Second), ratio)
+	t.Logf("%d domains: one source takes %s, %d take %s, %.3f of an eighth", rows, one.Round(time.Second),
+		tenantsSources, many.Round(time.Second), ratio)
 	require.LessOrEqual(t, ratio, 1.1)
 }
 
@@ -51,8 +53,9 @@ func verifyTenants(t *testing.T, rows, sources int) (took time.Duration) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		network := memnet.New()
-		internet, err := sim.Start(ctx, world.Config{Seed: tenantsSeed, Tenants: rows, Speedup: 1, Latency: "realistic", SMTPPort: 25,
-			DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
+		internet, err := sim.Start(ctx, world.Config{Seed: tenantsSeed, Tenants: rows, Speedup: 1, Latency: "realistic",
+			SMTPPort: 25,
+			DNS:      netip.MustParseAddrPort("127.0.0.1:53")}, network)
 		require.NoError(t, err)
 		list := listOfTenants(internet.World)
 		var job *store.Job

@@ -24,7 +24,8 @@ func TestRespectTermsSkipsTheReceiver(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		network := memnet.New()
-		internet, err := sim.Start(ctx, world.Config{Seed: tenantsSeed, Speedup: 1, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
+		internet, err := sim.Start(ctx, world.Config{Seed: tenantsSeed, Speedup: 1, SMTPPort: 25,
+			DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
 		require.NoError(t, err)
 		asked, left := internet.World.Addresses("postfix", 5), internet.World.Addresses("outlook", 5)
 		list := "email\n" + strings.Join(append(asked, left...), "\n") + "\n"

@@ -23,10 +23,12 @@ const (
 )
 
 // whyPersonas are receivers that make their jobs wait, one for each of the jobs.
-var whyPersonas = append([]string{"outlook", "yahoo", "gmx", "qq", "mailru", "orange", "icloud", "comcast", "laposte"}, slowPersonas...)
+var whyPersonas = append([]string{"outlook", "yahoo", "gmx", "qq", "mailru", "orange", "icloud", "comcast", "laposte"},
+	slowPersonas...)
 
 // deferring are the personas that defer rows again after a retry, which cannot be foreseen.
-var deferring = map[string]bool{"greylist-triple": true, "greylist-address": true, "unknown-450": true, "temporary": true}
+var deferring = map[string]bool{"greylist-triple": true, "greylist-address": true, "unknown-450": true,
+	"temporary": true}
 
 // slowJob is a job of one persona, and what was told of it.
 type slowJob struct {
@@ -52,7 +54,8 @@ func TestWhyTellsTheTruth(t *testing.T) {
 		var jobs []*slowJob
 		for _, p := range whyPersonas {
 			list := "email\n" + strings.Join(internet.World.Addresses(p, whyRows), "\n") + "\n"
-			job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: strings.NewReader(list), Options: ingest.Options{MaxHours: ingest.MaxHours}})
+			job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: strings.NewReader(list),
+				Options: ingest.Options{MaxHours: ingest.MaxHours}})
 			require.NoError(t, err)
 			jobs = append(jobs, &slowJob{persona: p, id: job.ID})
 		}
@@ -150,6 +153,8 @@ func (c *truths) add(t *testing.T, j *slowJob) {
 			}
 		}
 	}
-	t.Logf("%s: done at %s; opens %d, wrong %d; ends %d, off by more than a quarter %d, by more than an hour %d", j.persona, j.done.Format(time.TimeOnly),
-		c.opens-before.opens, c.wrongOpens-before.wrongOpens, c.ends-before.ends, c.lateEnds-before.lateEnds, c.wrongEnds-before.wrongEnds)
+	t.Logf("%s: done at %s; opens %d, wrong %d; ends %d, off by more than a quarter %d, by more than an hour %d",
+		j.persona, j.done.Format(time.TimeOnly),
+		c.opens-before.opens, c.wrongOpens-before.wrongOpens, c.ends-before.ends, c.lateEnds-before.lateEnds,
+		c.wrongEnds-before.wrongEnds)
 }

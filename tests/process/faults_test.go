@@ -13,7 +13,8 @@ import (
 	"probity/tests/harness"
 )
 
-// faultsSlowdown makes a job outlast the faults of make fleet: hourly budgets are those of the speed-up, minute budgets an eighth of them.
+// faultsSlowdown makes a job outlast the faults of make fleet: hourly budgets are those of the speed-up, minute budgets
+// an eighth of them.
 const faultsSlowdown = 8
 
 // openForFaults opens a cluster whose job is to last as long as the cuts.
@@ -50,14 +51,15 @@ func (c *netnsCluster) requireStillRunning(id string) {
 		job, err = c.api.Job(c.net.ctx, id)
 		return err == nil
 	})
-	c.net.t.Logf("after the last fault the job is %s: %d of %d rows", job.Status, job.Processed, job.TotalRows-job.Blank)
+	c.net.t.Logf("after the last fault the job is %s: %d of %d rows", job.Status, job.Processed,
+		job.TotalRows-job.Blank)
 	if c.net.slowdown > 0 {
 		require.False(c.net.t, store.JobState(job.Status).Finished(), "it ended before all had happened")
 	}
 }
 
-// requireWide requires that all sources of four nodes were used for wide providers. The referee has counted that each narrow
-// route had one source at a time.
+// requireWide requires that all sources of four nodes were used for wide providers. The referee has counted that each
+// narrow route had one source at a time.
 func (y *netnsTest) requireWide(wide ...string) {
 	sources := harness.SourcesOf(y.referee())
 	for _, id := range wide {

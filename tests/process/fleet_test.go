@@ -40,7 +40,8 @@ func fleetRowsWanted(t *testing.T) int {
 	return rows
 }
 
-// TestFleetOfProcesses runs a coordinator, four probers and the simulated internet as processes in namespaces of their own.
+// TestFleetOfProcesses runs a coordinator, four probers and the simulated internet as processes in namespaces of their
+// own.
 func TestFleetOfProcesses(t *testing.T) {
 	detector.Spare(t)
 	inNetworkNamespaces(t, fleetTimeout, func(y *netnsTest) {
@@ -103,8 +104,8 @@ func TestFleetSurvives(t *testing.T) {
 	})
 }
 
-// TestFleetCutsOneByOne makes one fault after the other: nodes are cut off, each in one way, for the time set by make fleet; two are
-// killed and come back; the coordinator is killed and started again.
+// TestFleetCutsOneByOne makes one fault after the other: nodes are cut off, each in one way, for the time set by make
+// fleet; two are killed and come back; the coordinator is killed and started again.
 func TestFleetCutsOneByOne(t *testing.T) {
 	if os.Getenv(fleetCutEnv) == "" {
 		t.Skip("it takes as long as three cuts: make fleet; TestFleetIsCut tries the same in virtual time")
@@ -146,7 +147,8 @@ var (
 	cutGossip  = []string{"ipproto udp sport 7946", "ipproto tcp sport 7946", "ipproto tcp dport 7946"}
 )
 
-// How long a node is cut off: so short that it keeps its routes or, for make fleet, so long that others take them over meanwhile.
+// How long a node is cut off: so short that it keeps its routes or, for make fleet, so long that others take them over
+// meanwhile.
 const (
 	fleetCutEnv = "PROBITY_FLEET_CUT"
 	fleetCut    = 30 * time.Second
@@ -227,11 +229,13 @@ func (y *netnsTest) openClusterOf(rows, speedup, nodes int) *netnsCluster {
 	harness.WriteOutput(y.ctx, y.t, y.path("list.csv"), "sim", "list", "--rows", strconv.Itoa(rows))
 	harness.WriteOutput(y.ctx, y.t, y.path("truth.csv"), "sim", "truth", y.path("list.csv"))
 	y.makeCerts("p1", "p2", "p3", "p4")
-	c := &netnsCluster{net: y, api: apiclient.Client{Base: "http://" + coordinatorAddress + ":8080", Key: y.customer(), HTTP: http.DefaultClient}}
+	c := &netnsCluster{net: y, api: apiclient.Client{Base: "http://" + coordinatorAddress + ":8080", Key: y.customer(),
+		HTTP: http.DefaultClient}}
 	y.addMachine("hub", coordinatorAddress)
 	c.coordinator = y.startCoordinator()
 	for n := 1; n <= nodes; n++ {
-		y.addMachine(fmt.Sprintf("p%d", n), proberAddress(n), fmt.Sprintf("10.77.1.%d", n), fmt.Sprintf("10.77.2.%d", n))
+		y.addMachine(fmt.Sprintf("p%d", n), proberAddress(n), fmt.Sprintf("10.77.1.%d", n),
+			fmt.Sprintf("10.77.2.%d", n))
 		c.probers = append(c.probers, y.startProber(n))
 	}
 	y.waitFor("all nodes take work", func() bool { return y.hasUsable(nodes) })
@@ -243,9 +247,11 @@ func (y *netnsTest) customer() string {
 	s, err := store.Open(vfs.Default, y.path("hub/state"))
 	require.NoError(y.t, err)
 	defer func() { require.NoError(y.t, s.Close()) }()
-	u, _, err := s.AddUser(y.ctx, store.NewUser{Email: "yard@example.com", Credits: netnsCredits, Role: store.Admin, Limits: store.Limits{SinglePerMinute: 100_000, BulkPerHour: 1000}}, "test", time.Now())
+	u, _, err := s.AddUser(y.ctx, store.NewUser{Email: "yard@example.com", Credits: netnsCredits, Role: store.Admin,
+		Limits: store.Limits{SinglePerMinute: 100_000, BulkPerHour: 1000}}, "test", time.Now())
 	require.NoError(y.t, err)
-	key, _, err := s.CreateKey(u.ID, store.NewKey{Name: "first", Scopes: store.DefaultScopes | store.ScopeAdmin}, "test", time.Now())
+	key, _, err := s.CreateKey(u.ID, store.NewKey{Name: "first", Scopes: store.DefaultScopes | store.ScopeAdmin},
+		"test", time.Now())
 	require.NoError(y.t, err)
 	return key
 }
@@ -306,7 +312,8 @@ func (c *netnsCluster) follow(id string, look func(apiclient.Job)) {
 func (y *netnsTest) requireCorrectEnd(c *netnsCluster, id string, rows int) {
 	t := y.t
 	require.NoError(t, c.api.Download(y.ctx, id, y.path("result.csv")))
-	harness.WriteOutput(y.ctx, t, y.path("score.json"), "sim", "score", "--truth", y.path("truth.csv"), "--result", y.path("result.csv"))
+	harness.WriteOutput(y.ctx, t, y.path("score.json"), "sim", "score", "--truth", y.path("truth.csv"), "--result",
+		y.path("result.csv"))
 	text, err := os.ReadFile(y.path("score.json"))
 	require.NoError(t, err)
 	var s score.Scores
@@ -329,7 +336,8 @@ func (y *netnsTest) requireCorrectEnd(c *netnsCluster, id string, rows int) {
 	}
 	require.NoError(t, json.NewDecoder(body).Decode(&job))
 	require.Equal(t, "completed", job.Status)
-	require.Equal(t, job.Total-job.Blank, job.Counts["VALID"]+job.Counts["RISKY"]+job.Counts["INVALID"]+job.Counts["UNKNOWN"])
+	require.Equal(t, job.Total-job.Blank, job.Counts["VALID"]+job.Counts["RISKY"]+job.Counts["INVALID"]+
+		job.Counts["UNKNOWN"])
 	y.requireLedger(c, id)
 }
 

@@ -19,9 +19,9 @@ const (
 	killsNodes   = 2
 )
 
-// TestKilledProbersKeepTheHour kills each prober of a cluster with SIGKILL each minute of an hour and starts it again at once: no
-// source and no narrow route exceeds its budget at a receiver, whatever was not written before the kill. EACH shortens the
-// minute: with EACH=6s an hour takes six minutes, and receivers tolerate ten times as much.
+// TestKilledProbersKeepTheHour kills each prober of a cluster with SIGKILL each minute of an hour and starts it again
+// at once: no source and no narrow route exceeds its budget at a receiver, whatever was not written before the kill.
+// EACH shortens the minute: with EACH=6s an hour takes six minutes, and receivers tolerate ten times as much.
 func TestKilledProbersKeepTheHour(t *testing.T) {
 	text := os.Getenv(killsEachEnv)
 	if text == "" {
@@ -40,7 +40,8 @@ func TestKilledProbersKeepTheHour(t *testing.T) {
 				c.probers[n] = y.startProber(n + 1)
 			}
 			if r := y.referee(); minute%10 == 9 || len(r.By) > 0 {
-				t.Logf("after %d kills of each: %d recipients, %d refused, %d excesses", minute+1, r.Recipients, r.Refused, r.Excesses)
+				t.Logf("after %d kills of each: %d recipients, %d refused, %d excesses", minute+1, r.Recipients,
+					r.Refused, r.Excesses)
 			}
 		}
 		body, err := c.api.Call(y.ctx, "POST", "/v1/verify/bulk/"+job+"/cancel", "", nil)

@@ -26,8 +26,8 @@ import (
 	"probity/tests/harness"
 )
 
-// netnsTest is a set of machines as network namespaces of this kernel, connected by a bridge. The test itself runs in one of them,
-// so that the machine's own network is not touched: inNetworkNamespaces starts it again there.
+// netnsTest is a set of machines as network namespaces of this kernel, connected by a bridge. The test itself runs in
+// one of them, so that the machine's own network is not touched: inNetworkNamespaces starts it again there.
 type netnsTest struct {
 	t        *testing.T
 	ctx      context.Context
@@ -65,13 +65,16 @@ func inNetworkNamespaces(t *testing.T, patience time.Duration, do func(*netnsTes
 		t.Skipf("this machine forbids network namespaces: %v: %s", err, words)
 	}
 	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() })
-	for _, line := range []string{"link set lo up", "link add br0 type bridge", "addr add " + bridgeAddress + "/16 dev br0", "link set br0 up"} {
-		if words, err := exec.Command("ip", append([]string{"-n", name}, strings.Fields(line)...)...).CombinedOutput(); err != nil {
+	for _, line := range []string{"link set lo up", "link add br0 type bridge",
+		"addr add " + bridgeAddress + "/16 dev br0", "link set br0 up"} {
+		if words, err := exec.Command("ip", append([]string{"-n", name},
+			strings.Fields(line)...)...).CombinedOutput(); err != nil {
 			t.Skipf("this machine forbids bridges: %v: %s", err, words)
 		}
 	}
 	harness.DependOnSources(t, filepath.Join("..", ".."))
-	inner := exec.Command("ip", "netns", "exec", name, os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v", "-test.timeout", (patience + time.Minute).String())
+	inner := exec.Command("ip", "netns", "exec", name, os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v",
+		"-test.timeout", (patience + time.Minute).String())
 	inner.Env = append(os.Environ(), netnsTestEnv+"="+name)
 	said, err := inner.CombinedOutput()
 	t.Logf("%s", said)
@@ -81,7 +84,8 @@ func inNetworkNamespaces(t *testing.T, patience time.Duration, do func(*netnsTes
 // runIP runs ip in our namespace, or in a machine's.
 func (y *netnsTest) runIP(machine, line string) {
 	y.t.Helper()
-	words, err := exec.Command("ip", append([]string{"-n", y.namespace(machine)}, strings.Fields(line)...)...).CombinedOutput()
+	words, err := exec.Command("ip", append([]string{"-n", y.namespace(machine)},
+		strings.Fields(line)...)...).CombinedOutput()
 	require.NoError(y.t, err, "ip %s: %s", line, words)
 }
 
@@ -129,7 +133,8 @@ func (y *netnsTest) start(machine string, args ...string) *testProcess {
 	y.t.Helper()
 	inside := harness.Command(context.Background(), args...)
 	program := cmp.Or(y.programs[machine], inside.Path)
-	p := &testProcess{cmd: exec.Command("ip", append([]string{"netns", "exec", y.namespace(machine), program}, args...)...), exited: make(chan struct{})}
+	p := &testProcess{cmd: exec.Command("ip", append([]string{"netns", "exec", y.namespace(machine), program},
+		args...)...), exited: make(chan struct{})}
 	p.cmd.Env = inside.Env
 	lines, err := p.cmd.StderrPipe()
 	require.NoError(y.t, err)
@@ -157,7 +162,8 @@ func (y *netnsTest) start(machine string, args ...string) *testProcess {
 // runInside runs this program on a machine to its end.
 func (y *netnsTest) runInside(machine string, args ...string) ([]byte, error) {
 	path := harness.Command(y.ctx, args...).Path
-	return exec.CommandContext(y.ctx, "ip", append([]string{"netns", "exec", y.namespace(machine), path}, args...)...).Output()
+	return exec.CommandContext(y.ctx, "ip", append([]string{"netns", "exec", y.namespace(machine), path},
+		args...)...).Output()
 }
 
 func lastBytes(s string, n int) string { return s[max(0, len(s)-n):] }
@@ -214,10 +220,14 @@ func (y *netnsTest) getJSON(url string, v any) error {
 // startSimulator starts the simulated internet on a machine of its own.
 func (y *netnsTest) startSimulator(speedup int) {
 	y.addMachine("sim", "10.77.0.2")
-	y.start("sim", "sim", "serve", "--network", simNetwork, "--dns", simDNS, "--http", simReferee, "--smtp-port", "25", "--speedup", strconv.Itoa(speedup))
+	y.start("sim", "sim", "serve", "--network", simNetwork, "--dns", simDNS, "--http", simReferee, "--smtp-port", "25",
+		"--speedup", strconv.Itoa(speedup))
 	harness.WriteOutput(y.ctx, y.t, y.path("providers.toml"), "sim", "providers", "--speedup", strconv.Itoa(speedup))
 	y.lowerMinuteBudgets()
-	y.waitFor("the simulated internet is up", func() bool { return y.getJSON("http://"+simReferee+"/referee", &referee.Report{}) == nil })
+	y.waitFor("the simulated internet is up", func() bool {
+		return y.getJSON("http://"+simReferee+"/referee",
+			&referee.Report{}) == nil
+	})
 }
 
 func (y *netnsTest) referee() (r referee.Report) {
@@ -228,24 +238,31 @@ func (y *netnsTest) referee() (r referee.Report) {
 // makeCerts makes the files of a cluster with these nodes.
 func (y *netnsTest) makeCerts(nodes ...string) {
 	for _, line := range [][]string{{"init"}, {"coordinator", "hub"}, append([]string{"node"}, nodes...)} {
-		words, err := harness.Command(y.ctx, append(append([]string{"certs"}, line...), "--dir", y.path("certs"))...).CombinedOutput()
+		words, err := harness.Command(y.ctx, append(append([]string{"certs"}, line...), "--dir",
+			y.path("certs"))...).CombinedOutput()
 		require.NoError(y.t, err, "%s", words)
 	}
 }
 
 func (y *netnsTest) startCoordinator(flags ...string) *testProcess {
-	return y.start("hub", append([]string{"coordinator", "--name", "hub", "--data", y.path("hub"), "--certs", y.path("certs"), "--cluster-listen", coordinatorAddress + ":7946",
-		"--listen", coordinatorAddress + ":8080", "--admin-listen", coordinatorAddress + ":9090", "--dns", simDNS, "--smtp-port", "25", "--allow-private-targets",
+	return y.start("hub", append([]string{"coordinator", "--name", "hub", "--data", y.path("hub"), "--certs",
+		y.path("certs"), "--cluster-listen", coordinatorAddress + ":7946",
+		"--listen", coordinatorAddress + ":8080", "--admin-listen", coordinatorAddress + ":9090", "--dns", simDNS,
+		"--smtp-port", "25", "--allow-private-targets",
 		"--providers", y.path("providers.toml"), "--disk-floor", "1"}, flags...)...)
 }
 
 // startProber starts node pN at 10.77.0.1N, which probes from 10.77.1.N and 10.77.2.N.
 func (y *netnsTest) startProber(n int, flags ...string) *testProcess {
 	name := fmt.Sprintf("p%d", n)
-	return y.start(name, append([]string{"prober", "--name", name, "--data", y.path(name), "--certs", y.path("certs"), "--join", coordinatorAddress + ":7946",
-		"--cluster-listen", proberAddress(n) + ":7946", "--node-listen", proberAddress(n) + ":7947", "--admin-listen", proberAddress(n) + ":9090",
-		"--dns", simDNS, "--smtp-port", "25", "--allow-private-targets", "--providers", y.path("providers.toml"), "--mail-from", "probe@prober.example",
-		"--egress", fmt.Sprintf("10.77.1.%d=mx%d-1.prober.example", n, n), "--egress", fmt.Sprintf("10.77.2.%d=mx%d-2.prober.example", n, n)}, flags...)...)
+	return y.start(name, append([]string{"prober", "--name", name, "--data", y.path(name), "--certs", y.path("certs"),
+		"--join", coordinatorAddress + ":7946",
+		"--cluster-listen", proberAddress(n) + ":7946", "--node-listen", proberAddress(n) + ":7947", "--admin-listen",
+		proberAddress(n) + ":9090",
+		"--dns", simDNS, "--smtp-port", "25", "--allow-private-targets", "--providers", y.path("providers.toml"),
+		"--mail-from", "probe@prober.example",
+		"--egress", fmt.Sprintf("10.77.1.%d=mx%d-1.prober.example", n, n), "--egress",
+		fmt.Sprintf("10.77.2.%d=mx%d-2.prober.example", n, n)}, flags...)...)
 }
 
 func proberAddress(n int) string { return fmt.Sprintf("10.77.0.%d", 10+n) }

@@ -61,8 +61,8 @@ func withOlderVersion(t *testing.T, older ...string) {
 	})
 }
 
-// buildOlderVersion builds the commit that began the oldest protocol that this version speaks. Before the first release a number had
-// more than one meaning: the last commit that changed the line of the number, and left it there, counts.
+// buildOlderVersion builds the commit that began the oldest protocol that this version speaks. Before the first release
+// a number had more than one meaning: the last commit that changed the line of the number, and left it there, counts.
 func buildOlderVersion(t *testing.T) string {
 	root := filepath.Join("..", "..")
 	line := fmt.Sprintf("^const Protocol = %d( |$)", max(1, wire.Protocol-1))

@@ -136,10 +136,13 @@ func startService(ctx context.Context, t *testing.T) service {
 		return string(out)
 	}
 	run("user", "add", "ann@customer.example", "--credits", "1")
-	s := service{key: keyWord.FindString(run("key", "create", "--user", "ann@customer.example", "--name", "callbacks", "--test"))}
+	s := service{key: keyWord.FindString(run("key", "create", "--user", "ann@customer.example", "--name", "callbacks",
+		"--test"))}
 	require.NotEmpty(t, s.key)
-	c := harness.Command(ctx, "serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--disk-floor", "1",
-		"--dns", "127.0.0.1:1", "--mail-from", "probe@prober.example", "--egress", "127.0.0.1=mx.prober.example", "--allow-private-callbacks", "127.0.0.0/8")
+	c := harness.Command(ctx, "serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0",
+		"--disk-floor", "1",
+		"--dns", "127.0.0.1:1", "--mail-from", "probe@prober.example", "--egress", "127.0.0.1=mx.prober.example",
+		"--allow-private-callbacks", "127.0.0.0/8")
 	lines, err := c.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, c.Start())

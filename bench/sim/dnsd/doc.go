@@ -1,5 +1,5 @@
-// Package dnsd is the name server of the simulated internet: it answers with the records of a World, and NXDOMAIN for any other name.
-// It claims recursion, as clients expect of a resolver.
+// Package dnsd is the name server of the simulated internet: it answers with the records of a World, and NXDOMAIN for
+// any other name. It claims recursion, as clients expect of a resolver.
 //
 // # Invariants
 //

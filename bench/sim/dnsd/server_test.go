@@ -41,14 +41,16 @@ func oddDomain(t *testing.T, w *world.World, odd persona.Oddity) world.Domain {
 
 func TestDNSOfPlainDomains(t *testing.T) {
 	w := world.New(world.Config{})
-	require.True(t, strings.HasPrefix(ask(w, "GMAIL.com", "MX", true), "NOERROR; MX 10 gmail-smtp-in.l.google.com.; MX 20 "))
+	require.True(t, strings.HasPrefix(ask(w, "GMAIL.com", "MX", true),
+		"NOERROR; MX 10 gmail-smtp-in.l.google.com.; MX 20 "))
 	require.True(t, strings.HasPrefix(ask(w, "gmail-smtp-in.l.google.com", "A", true), "NOERROR; A 127.16.0."))
 	require.Equal(t, "NOERROR", ask(w, "gmail-smtp-in.l.google.com", "AAAA", true))
 	require.Equal(t, "NOERROR", ask(w, "gmail.com", "TXT", true))
 	require.Equal(t, "NOERROR", ask(w, "l.google.com", "A", true), "an empty non-terminal exists")
 	require.Equal(t, "NXDOMAIN", ask(w, "nowhere.example", "MX", true))
 	require.Equal(t, "NXDOMAIN", ask(w, "gmial.com", "MX", true))
-	require.Equal(t, "NOERROR; PTR gmail-smtp-in.l.google.com.", ask(w, reverseOf(w, "gmail-smtp-in.l.google.com"), "PTR", true))
+	require.Equal(t, "NOERROR; PTR gmail-smtp-in.l.google.com.",
+		ask(w, reverseOf(w, "gmail-smtp-in.l.google.com"), "PTR", true))
 	require.Equal(t, "NXDOMAIN", ask(w, "9.9.9.9.in-addr.arpa", "PTR", true))
 }
 
@@ -83,7 +85,8 @@ func TestDNSOfOddDomains(t *testing.T) {
 		{"ipv6", host(persona.IPv6Only), "AAAA", "NOERROR; AAAA ::1"},
 		{"dead", host(persona.DeadPrimary), "A", "NOERROR; A 127."},
 	} {
-		require.True(t, strings.HasPrefix(ask(w, tc.name, tc.kind, true), tc.want), "%s: %s %s", tc.what, tc.name, ask(w, tc.name, tc.kind, true))
+		require.True(t, strings.HasPrefix(ask(w, tc.name, tc.kind, true), tc.want), "%s: %s %s", tc.what, tc.name,
+			ask(w, tc.name, tc.kind, true))
 	}
 	require.Equal(t, "NOERROR", ask(w, mailDomain(persona.ImplicitMX), "MX", true), "an implicit MX is no record")
 	require.Contains(t, ask(w, mailDomain(persona.CNAMEDomain), "MX", true), "; MX 10")
@@ -116,7 +119,8 @@ func TestDNSServesBothTransports(t *testing.T) {
 	go func() { ended <- New(w).Serve(ctx, packets, listener) }()
 	for network, at := range map[string]net.Addr{"udp": packets.LocalAddr(), "tcp": listener.Addr()} {
 		client := dns.Client{Net: network}
-		m, _, err := client.Exchange(new(dns.Msg).SetQuestion(oddDomain(t, w, persona.TruncatedUDP).Name+".", dns.TypeMX), at.String())
+		m, _, err := client.Exchange(new(dns.Msg).SetQuestion(oddDomain(t, w, persona.TruncatedUDP).Name+".",
+			dns.TypeMX), at.String())
 		require.NoError(t, err)
 		require.Equal(t, network == "udp", m.Truncated)
 		require.Equal(t, network == "tcp", len(m.Answer) > 0)

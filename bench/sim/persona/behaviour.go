@@ -61,7 +61,8 @@ func (b *Behaviour) Keywords(secure bool) []string {
 		word string
 	}{
 		{ExtSize, "SIZE 52428800"}, {Ext8BitMIME, "8BITMIME"}, {ExtStartTLS, "STARTTLS"},
-		{ExtEnhanced, "ENHANCEDSTATUSCODES"}, {ExtPipelining, "PIPELINING"}, {ExtChunking, "CHUNKING"}, {ExtUTF8, "SMTPUTF8"},
+		{ExtEnhanced, "ENHANCEDSTATUSCODES"}, {ExtPipelining, "PIPELINING"}, {ExtChunking, "CHUNKING"},
+		{ExtUTF8, "SMTPUTF8"},
 	} {
 		// RFC 3207 section 4.2: not offered again under TLS.
 		if b.Extensions&e.bit != 0 && (e.bit != ExtStartTLS || !secure) {

@@ -22,7 +22,8 @@ func truthful(shown Mailbox) []Outcome {
 		return []Outcome{{"INVALID", "mailbox_disabled"}}
 	case Moved:
 		// 551 says that the mailbox is not here; a verifier need not know the new address.
-		return []Outcome{{"INVALID", "mailbox_not_found"}, {"INVALID", "mailbox_disabled"}, {"UNKNOWN", "unclear_refusal"}}
+		return []Outcome{{"INVALID", "mailbox_not_found"}, {"INVALID", "mailbox_disabled"},
+			{"UNKNOWN", "unclear_refusal"}}
 	default:
 		return []Outcome{{"INVALID", "mailbox_not_found"}}
 	}

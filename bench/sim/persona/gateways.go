@@ -28,8 +28,10 @@ func mimecastTexts() texts {
 func mimecast() *Persona {
 	return &Persona{
 		Name: "mimecast", Provider: "mimecast", SMTPUTF8: true, Limits: mimecastLimits(),
-		hosts: fixedHosts("eu-smtp-inbound-1.mimecast.com", "eu-smtp-inbound-2.mimecast.com"), expect: alsoAllow(truthful, greylisted()),
-		Behaviour: Behaviour{Extensions: extSecure | ExtUTF8, hides: hideAllBut(), Greylisting: GreyTriple, GreyWait: time.Minute, texts: mimecastTexts()},
+		hosts:  fixedHosts("eu-smtp-inbound-1.mimecast.com", "eu-smtp-inbound-2.mimecast.com"),
+		expect: alsoAllow(truthful, greylisted()),
+		Behaviour: Behaviour{Extensions: extSecure | ExtUTF8, hides: hideAllBut(), Greylisting: GreyTriple,
+			GreyWait: time.Minute, texts: mimecastTexts()},
 	}
 }
 
@@ -37,7 +39,8 @@ func mimecast() *Persona {
 func mimecastOpen() *Persona {
 	return &Persona{
 		Name: "mimecast-open", Provider: "mimecast", SMTPUTF8: true, Limits: mimecastLimits(),
-		hosts: fixedHosts("us-smtp-inbound-1.mimecast.com", "us-smtp-inbound-2.mimecast.com"), expect: catchAllOutcomes(),
+		hosts:     fixedHosts("us-smtp-inbound-1.mimecast.com", "us-smtp-inbound-2.mimecast.com"),
+		expect:    catchAllOutcomes(),
 		Behaviour: Behaviour{Extensions: extSecure | ExtUTF8, AcceptsAll: true, texts: mimecastTexts()},
 	}
 }
@@ -112,17 +115,18 @@ func cisco() *Persona {
 			return tenantHosts(domain, "-mx1.iphmx.com", "-mx2.iphmx.com")
 		},
 		expect: truthful,
-		Behaviour: Behaviour{Extensions: Ext8BitMIME | ExtSize | ExtStartTLS | ExtPipelining, hides: hideAllBut(Full), ThrottleMode: ThrottleAcceptAll, texts: texts{
-			ReplyBanner:       "220 esa{id}.hc5-1.eu.iphmx.com ESMTP",
-			ReplyEhlo:         "esa4.hc5-1.eu.iphmx.com",
-			ReplyMail:         "250 sender <{from}> ok",
-			ReplyRcpt:         "250 recipient <{to}> ok",
-			ReplyAbsent:       "550 #5.1.0 Address rejected.",
-			ReplyFull:         "552 #5.2.2 Mailbox <{to}> over quota",
-			ReplyTooManyConns: "421 #4.4.5 Too many connections from your host.",
-			ReplyTooManyRcpts: "452 #4.5.3 Too many recipients",
-			ReplyBlocked:      "550 #5.7.1 Too many invalid recipients from your host {ip}.",
-			ReplyRelayDenied:  "550 #5.7.1 Unable to relay for {to}",
-		}},
+		Behaviour: Behaviour{Extensions: Ext8BitMIME | ExtSize | ExtStartTLS | ExtPipelining, hides: hideAllBut(Full),
+			ThrottleMode: ThrottleAcceptAll, texts: texts{
+				ReplyBanner:       "220 esa{id}.hc5-1.eu.iphmx.com ESMTP",
+				ReplyEhlo:         "esa4.hc5-1.eu.iphmx.com",
+				ReplyMail:         "250 sender <{from}> ok",
+				ReplyRcpt:         "250 recipient <{to}> ok",
+				ReplyAbsent:       "550 #5.1.0 Address rejected.",
+				ReplyFull:         "552 #5.2.2 Mailbox <{to}> over quota",
+				ReplyTooManyConns: "421 #4.4.5 Too many connections from your host.",
+				ReplyTooManyRcpts: "452 #4.5.3 Too many recipients",
+				ReplyBlocked:      "550 #5.7.1 Too many invalid recipients from your host {ip}.",
+				ReplyRelayDenied:  "550 #5.7.1 Unable to relay for {to}",
+			}},
 	}
 }

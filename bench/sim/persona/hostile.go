@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Hostile makes the receivers whose replies mislead a client. A verifier may give the true verdict or leave a mailbox in doubt;
-// where nothing in the replies differs from the truth, Exempt says why.
+// Hostile makes the receivers whose replies mislead a client. A verifier may give the true verdict or leave a mailbox
+// in doubt; where nothing in the replies differs from the truth, Exempt says why.
 func Hostile() []*Persona {
 	var all []*Persona
 	for _, group := range [][]*Persona{
@@ -28,7 +28,8 @@ func hostile(deceit, name string, expect expectation, b Behaviour) *Persona {
 // inDoubt are the verdicts that leave a mailbox in doubt after misleading replies.
 func inDoubt() []Outcome {
 	doubts := []Outcome{{StatusRisky, "accepted_unconfirmed"}, {StatusRisky, "catch_all"}}
-	for _, reason := range []string{"rate_limited", "blocked", "greylisted", "temporary_error", "unclear_refusal", "protocol_error", "timeout",
+	for _, reason := range []string{"rate_limited", "blocked", "greylisted", "temporary_error", "unclear_refusal",
+		"protocol_error", "timeout",
 		"connection_failed"} {
 		doubts = append(doubts, Outcome{StatusUnknown, reason})
 	}
@@ -63,11 +64,13 @@ func blockers() (all []*Persona) {
 	everyone := Turn{Scope: ScopeEveryone, For: 10 * time.Minute}
 	connection := Turn{Scope: ScopeConnection}
 	all = append(all, turning(deceit, "block-source", source, sameWords(), 3, 5, 8)...)
-	all = append(all, turning(deceit, "block-source-reworded", source, "550 5.1.1 <{to}>: this mailbox does not exist", 3, 5, 8)...)
+	all = append(all, turning(deceit, "block-source-reworded", source, "550 5.1.1 <{to}>: this mailbox does not exist",
+		3, 5, 8)...)
 	all = append(all, turning(deceit, "block-everyone", everyone, sameWords(), 3, 5, 8)...)
 	all = append(all, turning(deceit, "block-everyone-reworded", everyone, "550 No such recipient here", 3, 5, 8)...)
 	all = append(all, turning(deceit, "block-connection", connection, sameWords(), 2, 3, 5)...)
-	all = append(all, turning(deceit, "block-connection-reworded", connection, "550 5.1.1 Unknown recipient {to}", 2, 3, 5)...)
+	all = append(all, turning(deceit, "block-connection-reworded", connection, "550 5.1.1 Unknown recipient {to}", 2, 3,
+		5)...)
 	return all
 }
 
@@ -78,13 +81,16 @@ func quotas() (all []*Persona) {
 	accepted := Turn{Counts: CountAccepted, Scope: ScopeConnection}
 	connection := Turn{Counts: CountRecipients, Scope: ScopeConnection}
 	all = append(all, turning(deceit, "quota-source", source, sameWords(), 6, 10, 20)...)
-	all = append(all, turning(deceit, "quota-source-reworded", source, "550 5.1.1 <{to}>: not a user of this system", 6, 10, 20)...)
+	all = append(all, turning(deceit, "quota-source-reworded", source, "550 5.1.1 <{to}>: not a user of this system", 6,
+		10, 20)...)
 	all = append(all, turning(deceit, "quota-connection-accepted", accepted, sameWords(), 1, 3, 5)...)
-	all = append(all, turning(deceit, "quota-connection", connection, "550 5.1.1 <{to}>: recipient does not exist", 2, 4, 8)...)
+	all = append(all, turning(deceit, "quota-connection", connection, "550 5.1.1 <{to}>: recipient does not exist", 2,
+		4, 8)...)
 	return all
 }
 
-// silentAccepters accept every recipient after some unknown ones, without saying so; they never use the words of a turn.
+// silentAccepters accept every recipient after some unknown ones, without saying so; they never use the words of a
+// turn.
 func silentAccepters() (all []*Persona) {
 	const deceit = "accepts silently"
 	source := Turn{Accepts: true, For: time.Hour}
@@ -96,7 +102,8 @@ func silentAccepters() (all []*Persona) {
 	return all
 }
 
-// firstOnly take one recipient of a connection, or of a transaction, and have other words for the rest. Half of them are catch-alls.
+// firstOnly take one recipient of a connection, or of a transaction, and have other words for the rest. Half of them
+// are catch-alls.
 func firstOnly() (all []*Persona) {
 	for i, words := range []string{
 		"550 No more",
@@ -114,7 +121,8 @@ func firstOnly() (all []*Persona) {
 			scope TurnScope
 			name  string
 		}{{ScopeConnection, "connection"}, {ScopeTransaction, "transaction"}} {
-			b := Behaviour{Turn: Turn{After: 1, Counts: CountRecipients, Scope: by.scope}, texts: texts{ReplyTurned: words}}
+			b := Behaviour{Turn: Turn{After: 1, Counts: CountRecipients, Scope: by.scope},
+				texts: texts{ReplyTurned: words}}
 			expect := truthOrDoubt()
 			b.AcceptsAll = (i+int(by.scope))%2 == 0
 			if b.AcceptsAll {
@@ -140,8 +148,10 @@ func unknownDeferrals() []string {
 // unknownGreylisters are catch-alls that greylist in the words of an unknown user.
 func unknownGreylisters() (all []*Persona) {
 	for i, words := range unknownDeferrals() {
-		b := Behaviour{AcceptsAll: true, Greylisting: GreyTriple, GreyWait: 5 * time.Minute, texts: texts{ReplyGreylisted: words}}
-		all = append(all, hostile("greylists in the words of an unknown user", fmt.Sprintf("greylist-unknown-%d", i+1), takesAll(), b))
+		b := Behaviour{AcceptsAll: true, Greylisting: GreyTriple, GreyWait: 5 * time.Minute,
+			texts: texts{ReplyGreylisted: words}}
+		all = append(all, hostile("greylists in the words of an unknown user", fmt.Sprintf("greylist-unknown-%d", i+1),
+			takesAll(), b))
 	}
 	return all
 }
@@ -166,7 +176,8 @@ func disagreeingBackEnds() []*Persona {
 	const deceit = "back ends disagree"
 	return []*Persona{
 		hostile(deceit, "one-accepts-all", truthOrDoubt(), Behaviour{BackEnds: OneAcceptsAll}),
-		hostile(deceit, "one-accepts-all-plain", truthOrDoubt(), Behaviour{BackEnds: OneAcceptsAll, texts: eximTexts()}),
+		hostile(deceit, "one-accepts-all-plain", truthOrDoubt(),
+			Behaviour{BackEnds: OneAcceptsAll, texts: eximTexts()}),
 	}
 }
 
@@ -195,7 +206,8 @@ func doubleRepliers() (all []*Persona) {
 		atOnce := Behaviour{Fault: f.fault, Extensions: extCommon}
 		late := atOnce
 		late.FaultDelay = 200 * time.Millisecond
-		all = append(all, hostile("one reply too many", f.name, expect, atOnce), hostile("one reply too many", f.name+"-late", expect, late))
+		all = append(all, hostile("one reply too many", f.name, expect, atOnce),
+			hostile("one reply too many", f.name+"-late", expect, late))
 	}
 	return all
 }
@@ -217,7 +229,8 @@ func indistinguishable() []*Persona {
 	all := []*Persona{
 		hostile("refuses everybody from the first recipient on", "refuses-all", truthOrDoubt(),
 			Behaviour{RefuseAt: StageRcpt, texts: texts{ReplyRefused: sameWords()}}),
-		hostile("one back end has an old directory", "old-directory", truthOrDoubt(), Behaviour{BackEnds: OneHasOldNames}),
+		hostile("one back end has an old directory", "old-directory", truthOrDoubt(),
+			Behaviour{BackEnds: OneHasOldNames}),
 		hostile("catch-all that refuses names by their look", "refuses-by-look", takesAll(),
 			Behaviour{AcceptsAll: true, RefusesByLook: true}),
 	}

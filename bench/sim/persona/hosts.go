@@ -39,7 +39,8 @@ func tenantHosts(domain string, suffixes ...string) []string {
 // googleHosts distinguishes the consumer service from hosted domains.
 func googleHosts(domain string) []string {
 	if domain == "gmail.com" || domain == "googlemail.com" {
-		return []string{"gmail-smtp-in.l.google.com", "alt1.gmail-smtp-in.l.google.com", "alt2.gmail-smtp-in.l.google.com"}
+		return []string{"gmail-smtp-in.l.google.com", "alt1.gmail-smtp-in.l.google.com",
+			"alt2.gmail-smtp-in.l.google.com"}
 	}
 	return []string{"aspmx.l.google.com", "alt1.aspmx.l.google.com", "alt2.aspmx.l.google.com"}
 }

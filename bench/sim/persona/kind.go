@@ -11,7 +11,8 @@ const (
 
 // Receivers that are not narrow.
 var (
-	wideProviders = []string{"google", "microsoft365", "outlook", "yahoo", "icloud", "gmx", "qq", "netease", "mailru", "orange", "laposte", "tonline",
+	wideProviders = []string{"google", "microsoft365", "outlook", "yahoo", "icloud", "gmx", "qq", "netease", "mailru",
+		"orange", "laposte", "tonline",
 		"docomo", "comcast"}
 	tenantsProviders = []string{"mimecast", "proofpoint", "barracuda", "cisco", "zoho", "godaddy"}
 )

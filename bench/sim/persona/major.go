@@ -135,7 +135,8 @@ func yahoo() *Persona {
 	return &Persona{
 		Name: "yahoo", Provider: "yahoo",
 		Limits: Limits{Connections: 10, TransactionsPerConnection: 20, RcptsPerTransaction: 100},
-		hosts:  fixedHosts("mta5.am0.yahoodns.net", "mta6.am0.yahoodns.net", "mta7.am0.yahoodns.net"), expect: acceptAllOutcomes(),
+		hosts:  fixedHosts("mta5.am0.yahoodns.net", "mta6.am0.yahoodns.net", "mta7.am0.yahoodns.net"),
+		expect: acceptAllOutcomes(),
 		Behaviour: Behaviour{
 			Extensions: extSecure, AcceptsAll: true,
 			texts: texts{
@@ -155,8 +156,9 @@ func yahoo() *Persona {
 func icloud() *Persona {
 	return &Persona{
 		Name: "icloud", Provider: "icloud",
-		Limits: Limits{Connections: 10, TransactionsPerConnection: 5, RcptsPerTransaction: 100, RefusalsPerConnection: 10},
-		hosts:  fixedHosts("mx01.mail.icloud.com", "mx02.mail.icloud.com"), expect: truthful,
+		Limits: Limits{Connections: 10, TransactionsPerConnection: 5, RcptsPerTransaction: 100,
+			RefusalsPerConnection: 10},
+		hosts: fixedHosts("mx01.mail.icloud.com", "mx02.mail.icloud.com"), expect: truthful,
 		Behaviour: Behaviour{
 			Extensions: extSecure, hides: hideAllBut(Full),
 			texts: texts{

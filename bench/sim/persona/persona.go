@@ -44,8 +44,8 @@ type Persona struct {
 	// is set for personas that refuse as blocklists do, because a verifier that
 	// sees such refusals on several routes must stop everywhere.
 	OneRoute bool
-	// Of a hostile persona: what its replies do, in a few words; why no verifier can tell, empty for all others; and how many domains
-	// its hosts serve, 0 for one.
+	// Of a hostile persona: what its replies do, in a few words; why no verifier can tell, empty for all others; and
+	// how many domains its hosts serve, 0 for one.
 	Deceit, Exempt string
 	DomainCount    int
 
@@ -79,8 +79,8 @@ func All() []*Persona {
 	return withReplies(all)
 }
 
-// Throttlers makes the receivers that tolerate a source at first and throttle it later. Each answers truthfully to a client that
-// slows down.
+// Throttlers makes the receivers that tolerate a source at first and throttle it later. Each answers truthfully to a
+// client that slows down.
 func Throttlers() []*Persona { return withReplies(throttlers()) }
 
 // withReplies compiles the texts of personas.

@@ -80,12 +80,14 @@ func checkReply(t *testing.T, name, text string) {
 // No persona tolerates less than the default budgets.
 func TestLimitsAreNotBelowBudgets(t *testing.T) {
 	budgets := map[string]Limits{
-		"":             {Connections: 2, ConnectionsPerMinute: 10, RcptsPerMinute: 60, RcptsPerConnection: 20, RefusalsPerConnection: 5, RefusalsPerHour: 20},
+		"": {Connections: 2, ConnectionsPerMinute: 10, RcptsPerMinute: 60, RcptsPerConnection: 20,
+			RefusalsPerConnection: 5, RefusalsPerHour: 20},
 		"google":       {Connections: 5, RcptsPerConnection: 50, RefusalsPerConnection: 10, RefusalsPerHour: 200},
 		"microsoft365": {Connections: 5, RcptsPerConnection: 50, RefusalsPerConnection: 10, RefusalsPerHour: 200},
-		"outlook":      {Connections: 1, RcptsPerConnection: 10, RefusalsPerConnection: 2, RefusalsPerHour: 20, RcptsPerTransaction: 1},
-		"yahoo":        {Connections: 2, TransactionsPerConnection: 20},
-		"icloud":       {Connections: 2, TransactionsPerConnection: 5},
+		"outlook": {Connections: 1, RcptsPerConnection: 10, RefusalsPerConnection: 2, RefusalsPerHour: 20,
+			RcptsPerTransaction: 1},
+		"yahoo":  {Connections: 2, TransactionsPerConnection: 20},
+		"icloud": {Connections: 2, TransactionsPerConnection: 5},
 	}
 	for _, p := range slices.Concat(All(), Throttlers(), Hostile()) {
 		budget, own := budgets[p.Provider]
@@ -95,13 +97,15 @@ func TestLimitsAreNotBelowBudgets(t *testing.T) {
 		limits, least := reflect.ValueOf(p.Limits), reflect.ValueOf(budget)
 		for i := range limits.NumField() {
 			if limit := limits.Field(i).Int(); limit > 0 && limit < least.Field(i).Int() {
-				t.Errorf("%s: %s %d, a prober dares %d", p.Name, limits.Type().Field(i).Name, limit, least.Field(i).Int())
+				t.Errorf("%s: %s %d, a prober dares %d", p.Name, limits.Type().Field(i).Name, limit,
+					least.Field(i).Int())
 			}
 		}
 	}
 }
 
-// TestHostileTruthIsNotALie: whatever a hostile persona allows, a mailbox that exists is never missing, and none is proved that does not.
+// TestHostileTruthIsNotALie: whatever a hostile persona allows, a mailbox that exists is never missing, and none is
+// proved that does not.
 func TestHostileTruthIsNotALie(t *testing.T) {
 	for _, p := range Hostile() {
 		if p.Deceit == "" {

@@ -23,7 +23,8 @@ func selfHosted(name string, expect expectation, h Behaviour) *Persona {
 // client may pause for a minute and then catch up.
 func strict() *Persona {
 	p := selfHosted("strict", truthful, Behaviour{})
-	p.Limits = Limits{Connections: 2, ConnectionsPerMinute: 20, RcptsPerMinute: 120, RcptsPerConnection: 20, RefusalsPerConnection: 5, RefusalsPerHour: 20}
+	p.Limits = Limits{Connections: 2, ConnectionsPerMinute: 20, RcptsPerMinute: 120, RcptsPerConnection: 20,
+		RefusalsPerConnection: 5, RefusalsPerHour: 20}
 	p.hosts = hostsUnder("mx")
 	return p
 }
@@ -46,17 +47,21 @@ func fewConnections() *Persona {
 
 // policyServers answer truthfully to a client that follows their policy.
 func policyServers() []*Persona {
-	tarpit := selfHosted("tarpit", alsoAllow(truthful, Outcome{"UNKNOWN", "timeout"}), Behaviour{RcptWait: 15 * time.Second})
+	tarpit := selfHosted("tarpit", alsoAllow(truthful, Outcome{"UNKNOWN", "timeout"}),
+		Behaviour{RcptWait: 15 * time.Second})
 	tarpit.Slow = true
 	return []*Persona{
 		strict(), hardErrorLimit(), fewConnections(),
-		selfHosted("greylist-triple", alsoAllow(truthful, greylisted()), Behaviour{Greylisting: GreyTriple, GreyWait: 5 * time.Minute}),
-		selfHosted("greylist-address", alsoAllow(truthful, greylisted()), Behaviour{Greylisting: GreyAddress, GreyWait: time.Minute,
-			texts: texts{ReplyGreylisted: "451 4.7.1 Greylisting in action, please come back in a minute"}}),
+		selfHosted("greylist-triple", alsoAllow(truthful, greylisted()),
+			Behaviour{Greylisting: GreyTriple, GreyWait: 5 * time.Minute}),
+		selfHosted("greylist-address", alsoAllow(truthful, greylisted()),
+			Behaviour{Greylisting: GreyAddress, GreyWait: time.Minute,
+				texts: texts{ReplyGreylisted: "451 4.7.1 Greylisting in action, please come back in a minute"}}),
 		selfHosted("catch-all", catchAllOutcomes(), Behaviour{AcceptsAll: true, Extensions: extModern}),
 		selfHosted("accept-all", catchAllOutcomes(), Behaviour{AcceptsAll: true, Extensions: Ext8BitMIME, texts: texts{
 			ReplyRcpt: "250 OK, will be sorted later"}}),
-		selfHosted("catch-all-picky", acceptMost, Behaviour{AcceptsMost: true, hides: [MailboxStates]bool{Moved: true}}),
+		selfHosted("catch-all-picky", acceptMost, Behaviour{AcceptsMost: true,
+			hides: [MailboxStates]bool{Moved: true}}),
 		tarpit,
 		selfHosted("slow-banner", truthful, Behaviour{BannerWait: 6 * time.Second}),
 		selfHosted("early-talker", truthful, Behaviour{BannerWait: 2 * time.Second, RefuseEarlyTalk: true}),
@@ -93,7 +98,8 @@ func refusingServers() []*Persona {
 		selfHosted("relay-denied", always(Outcome{"UNKNOWN", "blocked"}, Outcome{"UNKNOWN", "relay_denied"},
 			Outcome{"UNKNOWN", "connection_failed"}, Outcome{"UNKNOWN", "temporary_error"}),
 			Behaviour{RefuseAt: StageRcpt, texts: texts{ReplyRefused: "554 5.7.1 <{to}>: Relay access denied"}}),
-		selfHosted("temporary", always(Outcome{"UNKNOWN", "temporary_error"}), Behaviour{RefuseAt: StageRcpt, texts: texts{
-			ReplyRefused: "451 4.3.0 <{to}>: Temporary lookup failure"}}),
+		selfHosted("temporary", always(Outcome{"UNKNOWN", "temporary_error"}),
+			Behaviour{RefuseAt: StageRcpt, texts: texts{
+				ReplyRefused: "451 4.3.0 <{to}>: Temporary lookup failure"}}),
 	}
 }

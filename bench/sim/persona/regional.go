@@ -2,7 +2,8 @@ package persona
 
 // regionalProviders are the mailbox providers of one country or language.
 func regionalProviders() []*Persona {
-	return []*Persona{gmx(), qq(), netease(), zoho(), mailru(), orange(), laposte(), tonline(), godaddy(), docomo(), comcast()}
+	return []*Persona{gmx(), qq(), netease(), zoho(), mailru(), orange(), laposte(), tonline(), godaddy(), docomo(),
+		comcast()}
 }
 
 func gmx() *Persona {
@@ -10,18 +11,19 @@ func gmx() *Persona {
 		Name: "gmx", Provider: "gmx",
 		Limits: Limits{Connections: 4, TransactionsPerConnection: 20, RcptsPerTransaction: 100, RefusalsPerHour: 100},
 		hosts:  gmxHosts, expect: truthful,
-		Behaviour: Behaviour{Extensions: Ext8BitMIME | ExtSize | ExtStartTLS | ExtPipelining, hides: hideAllBut(Full), texts: texts{
-			ReplyBanner:         "220 gmx.net (mxgmx0{id}) Nemesis ESMTP Service ready",
-			ReplyEhlo:           "gmx.net Hello [{ip}]",
-			ReplyMail:           "250 Requested mail action okay, completed",
-			ReplyRcpt:           "250 OK",
-			ReplyAbsent:         "550-Requested action not taken: mailbox unavailable\n550 The mailbox <{to}> is not known here: https://postmaster.gmx.net/en/error-messages?c=rm",
-			ReplyFull:           "552-Requested mail action aborted: exceeded storage allocation\n552 Quota of the mailbox exceeded: https://postmaster.gmx.net/en/error-messages?c=mq",
-			ReplyTooManyConns:   "421-gmx.net (mxgmx0{id}) Nemesis ESMTP Service not available\n421 Too many connections of {ip}: https://postmaster.gmx.net/en/error-messages?ip={ip}&c=mc",
-			ReplyConnectionUsed: "421-gmx.net (mxgmx0{id}) Nemesis ESMTP Service not available\n421 Too many mails in this session: https://postmaster.gmx.net/en/error-messages?ip={ip}&c=ms",
-			ReplyBlocked:        "450-Requested mail action not taken: mailbox unavailable\n450 Too many unknown recipients from {ip} (policy): https://postmaster.gmx.net/en/error-messages?ip={ip}&c=tur",
-			ReplyRelayDenied:    "550-Requested action not taken\n550 Relaying denied",
-		}},
+		Behaviour: Behaviour{Extensions: Ext8BitMIME | ExtSize | ExtStartTLS | ExtPipelining, hides: hideAllBut(Full),
+			texts: texts{
+				ReplyBanner:         "220 gmx.net (mxgmx0{id}) Nemesis ESMTP Service ready",
+				ReplyEhlo:           "gmx.net Hello [{ip}]",
+				ReplyMail:           "250 Requested mail action okay, completed",
+				ReplyRcpt:           "250 OK",
+				ReplyAbsent:         "550-Requested action not taken: mailbox unavailable\n550 The mailbox <{to}> is not known here: https://postmaster.gmx.net/en/error-messages?c=rm",
+				ReplyFull:           "552-Requested mail action aborted: exceeded storage allocation\n552 Quota of the mailbox exceeded: https://postmaster.gmx.net/en/error-messages?c=mq",
+				ReplyTooManyConns:   "421-gmx.net (mxgmx0{id}) Nemesis ESMTP Service not available\n421 Too many connections of {ip}: https://postmaster.gmx.net/en/error-messages?ip={ip}&c=mc",
+				ReplyConnectionUsed: "421-gmx.net (mxgmx0{id}) Nemesis ESMTP Service not available\n421 Too many mails in this session: https://postmaster.gmx.net/en/error-messages?ip={ip}&c=ms",
+				ReplyBlocked:        "450-Requested mail action not taken: mailbox unavailable\n450 Too many unknown recipients from {ip} (policy): https://postmaster.gmx.net/en/error-messages?ip={ip}&c=tur",
+				ReplyRelayDenied:    "550-Requested action not taken\n550 Relaying denied",
+			}},
 	}
 }
 
@@ -41,16 +43,17 @@ func qq() *Persona {
 		Name: "qq", Provider: "qq",
 		Limits: Limits{Connections: 5, RcptsPerTransaction: 100, RefusalsPerHour: 100},
 		hosts:  fixedHosts("mx1.qq.com", "mx2.qq.com", "mx3.qq.com"), expect: truthful,
-		Behaviour: Behaviour{Extensions: ExtPipelining | Ext8BitMIME | ExtSize | ExtStartTLS, hides: hideAllBut(), texts: texts{
-			ReplyBanner:       "220 newxmmxszc{id}.qq.com MX QQ Mail Server.",
-			ReplyEhlo:         "newxmmxszc12.qq.com",
-			ReplyMail:         "250 OK.",
-			ReplyRcpt:         "250 OK",
-			ReplyAbsent:       "550 Mailbox not found. https://service.mail.qq.com/detail/122/169 [{id}]",
-			ReplyTooManyConns: "421 Connection frequency limited: {ip}. https://service.mail.qq.com/detail/122/72 [{id}]",
-			ReplyBlocked:      "550 Mailbox unavailable or access denied [{id} IP: {ip}]. https://service.mail.qq.com/detail/122/166",
-			ReplyRelayDenied:  "550 Relay not allowed [{id}]",
-		}},
+		Behaviour: Behaviour{Extensions: ExtPipelining | Ext8BitMIME | ExtSize | ExtStartTLS, hides: hideAllBut(),
+			texts: texts{
+				ReplyBanner:       "220 newxmmxszc{id}.qq.com MX QQ Mail Server.",
+				ReplyEhlo:         "newxmmxszc12.qq.com",
+				ReplyMail:         "250 OK.",
+				ReplyRcpt:         "250 OK",
+				ReplyAbsent:       "550 Mailbox not found. https://service.mail.qq.com/detail/122/169 [{id}]",
+				ReplyTooManyConns: "421 Connection frequency limited: {ip}. https://service.mail.qq.com/detail/122/72 [{id}]",
+				ReplyBlocked:      "550 Mailbox unavailable or access denied [{id} IP: {ip}]. https://service.mail.qq.com/detail/122/166",
+				ReplyRelayDenied:  "550 Relay not allowed [{id}]",
+			}},
 	}
 }
 
@@ -59,16 +62,17 @@ func netease() *Persona {
 		Name: "netease", Provider: "netease",
 		Limits: Limits{Connections: 5, RcptsPerTransaction: 100, RefusalsPerHour: 100},
 		hosts:  fixedHosts("163mx01.mxmail.netease.com", "163mx02.mxmail.netease.com"), expect: truthful,
-		Behaviour: Behaviour{Extensions: ExtPipelining | Ext8BitMIME | ExtSize | ExtStartTLS, hides: hideAllBut(), texts: texts{
-			ReplyBanner:       "220 163.com Anti-spam GT for Coremail System (163com[20211028])",
-			ReplyEhlo:         "mail",
-			ReplyMail:         "250 Mail OK",
-			ReplyRcpt:         "250 Mail OK",
-			ReplyAbsent:       "550 User not found: {to}, RC:NE,,{id} https://mail.163.com/help/help_spam_16.htm?ip={ip}",
-			ReplyTooManyConns: "421 HL:ICC too many concurrent connections, {id} https://mail.163.com/help/help_spam_16.htm?ip={ip}",
-			ReplyBlocked:      "421 HL:REP too many unknown users from {ip}, {id} https://mail.163.com/help/help_spam_16.htm?ip={ip}",
-			ReplyRelayDenied:  "550 relaying is not allowed, {id}",
-		}},
+		Behaviour: Behaviour{Extensions: ExtPipelining | Ext8BitMIME | ExtSize | ExtStartTLS, hides: hideAllBut(),
+			texts: texts{
+				ReplyBanner:       "220 163.com Anti-spam GT for Coremail System (163com[20211028])",
+				ReplyEhlo:         "mail",
+				ReplyMail:         "250 Mail OK",
+				ReplyRcpt:         "250 Mail OK",
+				ReplyAbsent:       "550 User not found: {to}, RC:NE,,{id} https://mail.163.com/help/help_spam_16.htm?ip={ip}",
+				ReplyTooManyConns: "421 HL:ICC too many concurrent connections, {id} https://mail.163.com/help/help_spam_16.htm?ip={ip}",
+				ReplyBlocked:      "421 HL:REP too many unknown users from {ip}, {id} https://mail.163.com/help/help_spam_16.htm?ip={ip}",
+				ReplyRelayDenied:  "550 relaying is not allowed, {id}",
+			}},
 	}
 }
 
@@ -77,17 +81,18 @@ func zoho() *Persona {
 		Name: "zoho", Provider: "zoho",
 		Limits: Limits{Connections: 10, RcptsPerTransaction: 50},
 		hosts:  fixedHosts("mx.zoho.com", "mx2.zoho.com", "mx3.zoho.com"), expect: truthful,
-		Behaviour: Behaviour{Extensions: Ext8BitMIME | ExtSize | ExtStartTLS | ExtEnhanced, hides: hideAllBut(Full), texts: texts{
-			ReplyBanner:       "220 mx.zohomail.com SMTP Server ready {id}",
-			ReplyEhlo:         "mx.zohomail.com Hello [{ip}]",
-			ReplyMail:         "250 Sender <{from}> OK",
-			ReplyRcpt:         "250 Recipient <{to}> OK",
-			ReplyAbsent:       "550 5.1.1 User does not exist - <{to}>",
-			ReplyFull:         "552 5.2.2 Mailbox of <{to}> has no room left",
-			ReplyTooManyConns: "421 4.7.0 {ip} Too many connections",
-			ReplyBlocked:      "541 5.4.1 Mail from {ip} rejected by policy",
-			ReplyRelayDenied:  "553 Relaying disallowed as <{to}>",
-		}},
+		Behaviour: Behaviour{Extensions: Ext8BitMIME | ExtSize | ExtStartTLS | ExtEnhanced, hides: hideAllBut(Full),
+			texts: texts{
+				ReplyBanner:       "220 mx.zohomail.com SMTP Server ready {id}",
+				ReplyEhlo:         "mx.zohomail.com Hello [{ip}]",
+				ReplyMail:         "250 Sender <{from}> OK",
+				ReplyRcpt:         "250 Recipient <{to}> OK",
+				ReplyAbsent:       "550 5.1.1 User does not exist - <{to}>",
+				ReplyFull:         "552 5.2.2 Mailbox of <{to}> has no room left",
+				ReplyTooManyConns: "421 4.7.0 {ip} Too many connections",
+				ReplyBlocked:      "541 5.4.1 Mail from {ip} rejected by policy",
+				ReplyRelayDenied:  "553 Relaying disallowed as <{to}>",
+			}},
 	}
 }
 
@@ -96,13 +101,14 @@ func mailru() *Persona {
 		Name: "mailru", Provider: "mailru",
 		Limits: Limits{Connections: 10, RcptsPerTransaction: 100},
 		hosts:  fixedHosts("mxs.mail.ru"), expect: acceptAllOutcomes(),
-		Behaviour: Behaviour{Extensions: ExtPipelining | Ext8BitMIME | ExtSize | ExtStartTLS, AcceptsAll: true, texts: texts{
-			ReplyBanner:      "220 Mail.Ru ESMTP ({id})",
-			ReplyEhlo:        "mx188.mail.ru ready to serve",
-			ReplyMail:        "250 OK",
-			ReplyRcpt:        "250 OK",
-			ReplyRelayDenied: "550 relay is not allowed",
-		}},
+		Behaviour: Behaviour{Extensions: ExtPipelining | Ext8BitMIME | ExtSize | ExtStartTLS, AcceptsAll: true,
+			texts: texts{
+				ReplyBanner:      "220 Mail.Ru ESMTP ({id})",
+				ReplyEhlo:        "mx188.mail.ru ready to serve",
+				ReplyMail:        "250 OK",
+				ReplyRcpt:        "250 OK",
+				ReplyRelayDenied: "550 relay is not allowed",
+			}},
 	}
 }
 

@@ -191,7 +191,8 @@ func (r *Reply) Append(dst []byte, f *ReplyValues) []byte {
 	return dst
 }
 
-// Refuses reports that the persona's final reply for a mailbox in state m is a permanent refusal (5xx) of the recipient.
+// Refuses reports that the persona's final reply for a mailbox in state m is a permanent refusal (5xx) of the
+// recipient.
 func (p *Persona) Refuses(m Mailbox) bool {
 	b := &p.Behaviour
 	s := ReplyRcpt

@@ -2,8 +2,8 @@ package persona
 
 import "time"
 
-// Turn is how a host stops answering truthfully: after some answers it accepts every recipient, or refuses every one in the words
-// that it has for unknown users.
+// Turn is how a host stops answering truthfully: after some answers it accepts every recipient, or refuses every one in
+// the words that it has for unknown users.
 type Turn struct {
 	After   int           // counted answers that it gives before it turns; 0: it never turns
 	Counts  TurnCount     // which answers count
@@ -43,8 +43,8 @@ const (
 	OneHasOldNames          // one has an old directory and refuses some mailboxes that exist
 )
 
-// RefusesName reports whether the host refuses a name whatever mailbox it has: by its look, or because the directory of the other of
-// two back ends is old and lacks it. It does so for a third of all names.
+// RefusesName reports whether the host refuses a name whatever mailbox it has: by its look, or because the directory of
+// the other of two back ends is old and lacks it. It does so for a third of all names.
 func (b *Behaviour) RefusesName(name []byte, otherBackEnd bool) bool {
 	if !b.RefusesByLook && (b.BackEnds != OneHasOldNames || !otherBackEnd) {
 		return false

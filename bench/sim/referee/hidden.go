@@ -17,7 +17,8 @@ type sourceState struct {
 }
 
 func newSourceState() sourceState {
-	return sourceState{inMinute: window{part: time.Second}, warnings: window{part: time.Minute}, recentRefusals: window{part: 15 * time.Second}}
+	return sourceState{inMinute: window{part: time.Second}, warnings: window{part: time.Minute},
+		recentRefusals: window{part: 15 * time.Second}}
 }
 
 // CheckRecipient applies the persona's hidden limits to one more recipient.

@@ -11,10 +11,11 @@ import (
 	"probity/bench/sim/world"
 )
 
-// A narrow route is a receiver that a cluster of probers may use from one source at a time: its mail hosts belong to one site,
-// to which all sources of a cluster are one client. So its limits by the minute and the hour are counted over all sources, and
-// the sources that are connected at the same time. A wide receiver is large: each source has its own budget there, and it has no
-// route here. A receiver with tenants also counts each source separately, but each domain is a route for one source at a time.
+// A narrow route is a receiver that a cluster of probers may use from one source at a time: its mail hosts belong to
+// one site, to which all sources of a cluster are one client. So its limits by the minute and the hour are counted over
+// all sources, and the sources that are connected at the same time. A wide receiver is large: each source has its own
+// budget there, and it has no route here. A receiver with tenants also counts each source separately, but each domain
+// is a route for one source at a time.
 
 // Kinds of excess of a route, over all sources.
 const (
@@ -101,7 +102,8 @@ func (r *Referee) routeFor(d *world.Domain) *routeMeter {
 	return m
 }
 
-// CountOnRoute counts a recipient at the route of its domain. The source counts as connected to the route until the connection ends.
+// CountOnRoute counts a recipient at the route of its domain. The source counts as connected to the route until the
+// connection ends.
 func (conn *Connection) CountOnRoute(r *Referee, source netip.Addr, mailDomain *world.Domain, now time.Time) {
 	if conn.domain != mailDomain {
 		conn.domain, conn.route = mailDomain, r.routeFor(mailDomain)
@@ -192,7 +194,8 @@ func (r *Referee) reportRoutes(rep *Report) {
 			u = &RouteUse{Persona: m.persona}
 			uses[m.persona] = u
 			for kind := range routeKinds {
-				u.Peaks = append(u.Peaks, Entry{Persona: m.persona, Source: everySource, Kind: m.kindName(kind), Limit: m.limitOf(kind)})
+				u.Peaks = append(u.Peaks, Entry{Persona: m.persona, Source: everySource, Kind: m.kindName(kind),
+					Limit: m.limitOf(kind)})
 			}
 		}
 		m.addTo(u)

@@ -12,7 +12,8 @@ import (
 // narrowDomain is a domain behind a strict host, and that host.
 func narrowDomain() (*world.Domain, *world.Host) {
 	host := strictHost()
-	d := &world.Domain{Name: "d.example", Persona: host.Persona, MX: []world.MX{{Pref: 10, Host: "mx2.example"}, {Pref: 20, Host: "mx.example"}}}
+	d := &world.Domain{Name: "d.example", Persona: host.Persona,
+		MX: []world.MX{{Pref: 10, Host: "mx2.example"}, {Pref: 20, Host: "mx.example"}}}
 	d.Route = "mx.example,mx2.example"
 	return d, host
 }
@@ -65,7 +66,8 @@ func TestRefereeCountsRoutesOverAllSources(t *testing.T) {
 		r := New(1)
 		tt.do(r)
 		got := excesses(r)
-		for _, kind := range []string{"sources_of_a_route", "rcpts_of_a_route_per_minute", "refusals_of_a_route_per_hour"} {
+		for _, kind := range []string{"sources_of_a_route", "rcpts_of_a_route_per_minute",
+			"refusals_of_a_route_per_hour"} {
 			want := 0
 			if kind == tt.kind {
 				want = tt.want
@@ -83,13 +85,15 @@ func TestRefereeCountsRoutesOverAllSources(t *testing.T) {
 		if (first != nil) != (tt.want > 0) {
 			t.Errorf("%q: first excess %+v", tt.kind, first)
 		}
-		if first != nil && (first.Kind != tt.kind || first.Route != "mx.example,mx2.example" || first.Users[0].Source != "127.0.0.2") {
+		if first != nil && (first.Kind != tt.kind || first.Route != "mx.example,mx2.example" ||
+			first.Users[0].Source != "127.0.0.2") {
 			t.Errorf("%q: first excess %+v", tt.kind, first)
 		}
 	}
 }
 
-// TestRefereeRequiresOneSourcePerTenant: two sources use a gateway: each may use its full limits, but not both one domain.
+// TestRefereeRequiresOneSourcePerTenant: two sources use a gateway: each may use its full limits, but not both one
+// domain.
 func TestRefereeRequiresOneSourcePerTenant(t *testing.T) {
 	second := netip.MustParseAddr("127.0.0.2")
 	host := strictHost()

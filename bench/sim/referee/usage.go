@@ -24,11 +24,13 @@ func (r *Referee) Usage() []SourceUsage {
 	for key, m := range r.snapshot() {
 		m.mu.Lock()
 		all = append(all, SourceUsage{Persona: key.persona, Source: key.source.String(), Cluster: key.cluster,
-			Connections: m.connections, Recipients: m.recipients, Refused: m.refused, Denied: m.denied, Limits: m.limits})
+			Connections: m.connections, Recipients: m.recipients, Refused: m.refused, Denied: m.denied,
+			Limits: m.limits})
 		m.mu.Unlock()
 	}
 	slices.SortFunc(all, func(a, b SourceUsage) int {
-		return cmp.Or(cmp.Compare(a.Persona, b.Persona), cmp.Compare(a.Source, b.Source), cmp.Compare(a.Cluster, b.Cluster))
+		return cmp.Or(cmp.Compare(a.Persona, b.Persona), cmp.Compare(a.Source, b.Source),
+			cmp.Compare(a.Cluster, b.Cluster))
 	})
 	return all
 }

@@ -13,8 +13,8 @@ type blocklists struct {
 	listed map[netip.Addr]map[string]bool // source -> provider ids; "" stands for every receiver
 }
 
-// Blocklist makes a provider refuse a source with its own text until Unblock. If provider is empty, every receiver refuses it
-// with the text of a public blocklist.
+// Blocklist makes a provider refuse a source with its own text until Unblock. If provider is empty, every receiver
+// refuses it with the text of a public blocklist.
 func (b *blocklists) Blocklist(source netip.Addr, provider string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -37,8 +37,8 @@ func (s *session) breakProtocol() (said, keepOpen bool) {
 	return false, true
 }
 
-// replyAgain sends a second reply in a segment of its own if that is the host's fault. Where the host waits before it, the client's
-// next command may come first.
+// replyAgain sends a second reply in a segment of its own if that is the host's fault. Where the host waits before it,
+// the client's next command may come first.
 func (s *session) replyAgain(fault persona.Fault, kind persona.ReplyKind) bool {
 	if s.behaviour.Fault != fault {
 		return true

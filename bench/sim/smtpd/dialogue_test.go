@@ -75,5 +75,6 @@ func (h *harness) playDialogue(script string) string {
 }
 
 func mailboxState(name string) persona.Mailbox {
-	return map[string]persona.Mailbox{"absent": persona.Absent, "present": persona.Present, "full": persona.Full, "disabled": persona.Disabled, "moved": persona.Moved}[name]
+	return map[string]persona.Mailbox{"absent": persona.Absent, "present": persona.Present, "full": persona.Full,
+		"disabled": persona.Disabled, "moved": persona.Moved}[name]
 }

@@ -1,5 +1,5 @@
-// Package smtpd serves the mail hosts of the simulated internet: it does what the Behaviour of each host's persona says, tells the
-// referee, and answers with the persona's texts. It accepts no mail.
+// Package smtpd serves the mail hosts of the simulated internet: it does what the Behaviour of each host's persona
+// says, tells the referee, and answers with the persona's texts. It accepts no mail.
 //
 // # Invariants
 //

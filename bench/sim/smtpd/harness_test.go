@@ -36,7 +36,8 @@ type harness struct {
 func inBubble(t *testing.T, c world.Config, f func(*harness)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world.New(c)
-		h := &harness{t: t, world: w, referee: referee.New(c.Speedup), net: memnet.New(), port: uint16(w.Config().SMTPPort)}
+		h := &harness{t: t, world: w, referee: referee.New(c.Speedup), net: memnet.New(),
+			port: uint16(w.Config().SMTPPort)}
 		server, err := New(w, h.referee)
 		if err != nil {
 			t.Fatal(err)

@@ -19,7 +19,8 @@ func codesOf(replies []string) string {
 	return strings.Join(codes, " ")
 }
 
-// askStates probes mailboxes in these states (p present, a absent) at a host: one connection, a transaction for each word.
+// askStates probes mailboxes in these states (p present, a absent) at a host: one connection, a transaction for each
+// word.
 func (h *harness) askStates(name, states string) string {
 	d, host := h.domainOf(name, world.Primary)
 	c := h.dial(host)
@@ -48,8 +49,10 @@ func TestHostilePersonasTurn(t *testing.T) {
 		want    []string
 		over    time.Duration // when the lie is over; 0: it ends with the connection
 	}{
-		{"block-source-3", []string{"papa", "ap", "p"}, []string{"250 550 250 550", "550 550", "550"}, 10 * time.Minute},
-		{"block-everyone-3", []string{"papa", "ap", "p"}, []string{"250 550 250 550", "550 550", "550"}, 10 * time.Minute},
+		{"block-source-3", []string{"papa", "ap", "p"}, []string{"250 550 250 550", "550 550", "550"},
+			10 * time.Minute},
+		{"block-everyone-3", []string{"papa", "ap", "p"}, []string{"250 550 250 550", "550 550", "550"},
+			10 * time.Minute},
 		{"block-connection-2", []string{"papap", "pa"}, []string{"250 550 250 550 550", "250 550"}, 0},
 		{"quota-source-6", []string{"pppp", "ppp"}, []string{"250 250 250 250", "250 250 550"}, time.Hour},
 		{"quota-connection-accepted-1", []string{"app", "p"}, []string{"550 250 550", "250"}, 0},
@@ -97,9 +100,11 @@ func TestHosterTurnsOverAllDomains(t *testing.T) {
 	})
 }
 
-// TestSecondReplyComesByItself: a host that replies twice does so in two segments, before or after the client's next command.
+// TestSecondReplyComesByItself: a host that replies twice does so in two segments, before or after the client's next
+// command.
 func TestSecondReplyComesByItself(t *testing.T) {
-	for _, name := range []string{"greets-twice", "greets-twice-late", "ehlo-twice", "ehlo-twice-late", "mail-twice", "mail-twice-late"} {
+	for _, name := range []string{"greets-twice", "greets-twice-late", "ehlo-twice", "ehlo-twice-late", "mail-twice",
+		"mail-twice-late"} {
 		inBubble(t, world.Config{Speedup: 1, Hostile: true}, func(h *harness) {
 			_, host := h.domainOf(name, world.Primary)
 			c := h.dial(host)

@@ -45,7 +45,8 @@ func (s *session) rcpt(cmd *command) bool {
 			return keepOpen
 		}
 	}
-	if wait := s.behaviour.RcptWait + s.connection.ReplyDelay(&s.behaviour.HiddenLimits, s.now); wait > 0 && !s.delayReply(cmd, wait) {
+	if wait := s.behaviour.RcptWait + s.connection.ReplyDelay(&s.behaviour.HiddenLimits, s.now); wait > 0 &&
+		!s.delayReply(cmd, wait) {
 		return false
 	}
 	if rule == referee.RuleNone {
@@ -157,7 +158,8 @@ func (s *session) refuse(kind persona.ReplyKind) bool {
 	return s.throttle(rule)
 }
 
-// acceptAllAfterBlocks is how many recipients get the reply of a block before throttleAcceptAll accepts every recipient.
+// acceptAllAfterBlocks is how many recipients get the reply of a block before throttleAcceptAll accepts every
+// recipient.
 const acceptAllAfterBlocks = 5
 
 // throttle answers a client that exceeds a limit. No reply looks like a missing

@@ -16,9 +16,10 @@ import (
 func BenchmarkRcpt(b *testing.B) {
 	for _, network := range []string{"memory", "loopback"} {
 		for _, m := range []persona.Mailbox{persona.Present, persona.Absent} {
-			b.Run(network+"/"+map[persona.Mailbox]string{persona.Present: "accepted", persona.Absent: "refused"}[m], func(b *testing.B) {
-				benchmarkRcpt(b, network, m)
-			})
+			b.Run(network+"/"+map[persona.Mailbox]string{persona.Present: "accepted", persona.Absent: "refused"}[m],
+				func(b *testing.B) {
+					benchmarkRcpt(b, network, m)
+				})
 		}
 	}
 }

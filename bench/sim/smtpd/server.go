@@ -88,7 +88,8 @@ func (s *Server) handle(ctx context.Context, conn net.Conn) {
 	c := &session{
 		turn: s.turns.stateOf(&host, source), otherBackEnd: id%2 == 1,
 		server: s, host: &host, behaviour: &host.Persona.Behaviour, connection: tracked,
-		lineConn: lineConn{rawConn: conn, conn: conn, done: ctx.Done(), in: make([]byte, inputSize), now: time.Now(), latency: s.world.Latency(&host)},
+		lineConn: lineConn{rawConn: conn, conn: conn, done: ctx.Done(), in: make([]byte, inputSize), now: time.Now(),
+			latency: s.world.Latency(&host)},
 		// Ids of real servers look random, and grow with each reply.
 		values: persona.ReplyValues{IP: source, Host: host.Name, ID: id >> 40},
 	}

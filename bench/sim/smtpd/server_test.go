@@ -16,7 +16,8 @@ import (
 func answeringPersonas() []*persona.Persona {
 	var out []*persona.Persona
 	for _, p := range persona.All() {
-		if p.Behaviour.Fault == persona.FaultNone && p.Behaviour.RefuseAt == 0 && (len(p.MXHosts("d.example")) > 0 || p.Oddity == persona.ImplicitMX) &&
+		if p.Behaviour.Fault == persona.FaultNone && p.Behaviour.RefuseAt == 0 &&
+			(len(p.MXHosts("d.example")) > 0 || p.Oddity == persona.ImplicitMX) &&
 			p.Oddity != persona.Unroutable && p.Oddity != persona.DanglingMX && p.Oddity != persona.HostServFail {
 			out = append(out, p)
 		}
@@ -237,7 +238,8 @@ func TestExcessIsThrottled(t *testing.T) {
 					said = c.ask("MAIL FROM:<ask@probe.example>")
 				}
 				if !strings.HasPrefix(said, "421") {
-					said = c.ask(fmt.Sprintf("RCPT TO:<%s>", h.mailbox(d, fmt.Sprintf("ann.%c%c", 'a'+i/26, 'a'+i%26), tt.state)))
+					said = c.ask(fmt.Sprintf("RCPT TO:<%s>",
+						h.mailbox(d, fmt.Sprintf("ann.%c%c", 'a'+i/26, 'a'+i%26), tt.state)))
 				}
 			}
 			if !strings.HasPrefix(said, tt.last) {
@@ -297,7 +299,8 @@ func TestNoLimitsAtSpeedupZero(t *testing.T) {
 		c := h.dial(host)
 		c.startTransaction()
 		for range 200 {
-			if said := c.ask("RCPT TO:<" + h.mailbox(d, "ann", persona.Absent) + ">"); !strings.HasPrefix(said, "550 5.1.1") {
+			if said := c.ask("RCPT TO:<" + h.mailbox(d, "ann", persona.Absent) + ">"); !strings.HasPrefix(said,
+				"550 5.1.1") {
 				t.Fatal(said)
 			}
 		}
@@ -318,7 +321,8 @@ func TestLatency(t *testing.T) {
 		for range 3 {
 			c.reply()
 		}
-		if once != h.world.Latency(host) || once < 30*time.Millisecond || once > 230*time.Millisecond || time.Since(start) != 2*once {
+		if once != h.world.Latency(host) || once < 30*time.Millisecond || once > 230*time.Millisecond ||
+			time.Since(start) != 2*once {
 			t.Errorf("banner after %v, a batch after %v", once, time.Since(start)-once)
 		}
 	})

@@ -10,7 +10,8 @@ import (
 
 // Bounds of a session.
 const (
-	// unresponsiveTime is how long a host that never answers keeps the connection, in real time; it is scaled like any other wait.
+	// unresponsiveTime is how long a host that never answers keeps the connection, in real time; it is scaled like any
+	// other wait.
 	unresponsiveTime = 30 * time.Minute
 	// closeGrace is the wait for the end of another connection that may be on its way.
 	closeGrace = 50 * time.Millisecond

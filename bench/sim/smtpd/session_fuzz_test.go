@@ -45,7 +45,8 @@ func FuzzSession(f *testing.F) {
 			if len(line) == 0 {
 				continue
 			}
-			if len(line) < 6 || line[0] < '2' || line[0] > '5' || line[3] != ' ' && line[3] != '-' || line[len(line)-1] != '\n' {
+			if len(line) < 6 || line[0] < '2' || line[0] > '5' || line[3] != ' ' && line[3] != '-' ||
+				line[len(line)-1] != '\n' {
 				t.Fatalf("%q", line)
 			}
 		}

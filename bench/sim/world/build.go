@@ -31,7 +31,8 @@ func New(c Config) *World {
 		byName: map[string]*Domain{}, byAddr: map[netip.Addr]*Host{},
 		names: map[string]DNSRecords{}, nonTerminals: map[string]struct{}{},
 	}
-	b := &builder{World: w, operators: map[string]int{}, addresses: map[addressKey]netip.Addr{}, companyDomains: map[string][]uint32{}}
+	b := &builder{World: w, operators: map[string]int{}, addresses: map[addressKey]netip.Addr{},
+		companyDomains: map[string][]uint32{}}
 	b.assignDomains()
 	if c.Hostile {
 		b.addHostile()
@@ -47,17 +48,21 @@ func (b *builder) assignDomains() {
 		b.populate(p, b.shareOf(p, seen[p.Provider]))
 		seen[p.Provider]++
 	}
-	b.addSpecial(disposableDomains, b.persona("catch-all", persona.PlainDNS), rowsDisposable, domainFlags{disposable: true})
-	b.addSpecial(typosMissing, b.persona("nxdomain", persona.NXDomain), rowsTypo*6/10, domainFlags{typo: true, public: true})
+	b.addSpecial(disposableDomains, b.persona("catch-all", persona.PlainDNS), rowsDisposable,
+		domainFlags{disposable: true})
+	b.addSpecial(typosMissing, b.persona("nxdomain", persona.NXDomain), rowsTypo*6/10,
+		domainFlags{typo: true, public: true})
 	b.addSpecial(typosNullMX, b.persona("null-mx", persona.NullMX), rowsTypo/10, domainFlags{typo: true, public: true})
-	b.addSpecial(typosLive, b.persona("postfix", persona.PlainDNS), rowsTypo*3/10, domainFlags{typo: true, public: true})
+	b.addSpecial(typosLive, b.persona("postfix", persona.PlainDNS), rowsTypo*3/10,
+		domainFlags{typo: true, public: true})
 	var aLabels []string
 	for _, pair := range internationalDomains {
 		aLabels = append(aLabels, pair[1])
 	}
 	b.addSpecial(aLabels, b.persona("postfix", persona.PlainDNS), rowsInternational, domainFlags{})
 	b.assignRest()
-	gateways := [...]*persona.Persona{b.persona("proofpoint", persona.PlainDNS), b.persona("barracuda", persona.PlainDNS)}
+	gateways := [...]*persona.Persona{b.persona("proofpoint", persona.PlainDNS),
+		b.persona("barracuda", persona.PlainDNS)}
 	for i := range b.config.Tenants {
 		b.add(fmt.Sprintf("tenant-%d.example", i), gateways[i%len(gateways)], "", domainFlags{})
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHomesHaveHostsOfTheirOwn: a list of homes has each domain once, and each has its own host names at shared machines.
+// TestHomesHaveHostsOfTheirOwn: a list of homes has each domain once, and each has its own host names at shared
+// machines.
 func TestHomesHaveHostsOfTheirOwn(t *testing.T) {
 	w := New(Config{Seed: 3, Homes: 100})
 	var out bytes.Buffer

@@ -30,7 +30,8 @@ type addressKey struct {
 // add makes one domain with its hosts and returns its index in w.domains.
 // Hosts are named after the domain operator unless p names them otherwise.
 func (b *builder) add(name string, p *persona.Persona, operator string, flags domainFlags) uint32 {
-	d := Domain{Name: name, Persona: p, domainFlags: flags, key: mixBits(b.config.Seed ^ hashString(canonicalDomain(name)))}
+	d := Domain{Name: name, Persona: p, domainFlags: flags,
+		key: mixBits(b.config.Seed ^ hashString(canonicalDomain(name)))}
 	d.foldsDots = name == "gmail.com" || name == "googlemail.com"
 	d.noDots = p.Provider == "qq" || p.Provider == "netease"
 	d.Cluster = b.cluster(p, operator)
@@ -104,7 +105,8 @@ func (b *builder) addHost(name string, i int, d *Domain, operator string) {
 		b.names[name] = DNSRecords{Alias: target}
 		b.names[target] = DNSRecords{Addrs: b.hostAddress(name, i, d, operator)}
 	default:
-		b.names[name] = DNSRecords{Addrs: b.hostAddress(name, i, d, operator), TruncateUDP: p.Oddity == persona.TruncatedUDP}
+		b.names[name] = DNSRecords{Addrs: b.hostAddress(name, i, d, operator),
+			TruncateUDP: p.Oddity == persona.TruncatedUDP}
 	}
 }
 

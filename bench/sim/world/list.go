@@ -47,7 +47,8 @@ func WriteList(out io.Writer, w *World, rows int, seed uint64) error {
 	return err
 }
 
-// WriteHomes writes a CSV list with one address of each of the first rows domains of Config.Homes, or of all if there are fewer.
+// WriteHomes writes a CSV list with one address of each of the first rows domains of Config.Homes, or of all if there
+// are fewer.
 func WriteHomes(out io.Writer, w *World, rows int) error {
 	rg := rowGenerator{World: w, seed: mixBits(w.config.Seed ^ hashString("homes"))}
 	b := bufio.NewWriterSize(out, flushAt)
@@ -66,8 +67,8 @@ func WriteHomes(out io.Writer, w *World, rows int) error {
 	return b.Flush()
 }
 
-// WriteHostile writes a CSV list with rows addresses of the domains of Config.Hostile, as many of each, in random order. Half of the
-// mailboxes exist. The same world, rows and seed give the same bytes.
+// WriteHostile writes a CSV list with rows addresses of the domains of Config.Hostile, as many of each, in random
+// order. Half of the mailboxes exist. The same world, rows and seed give the same bytes.
 func WriteHostile(out io.Writer, w *World, rows int, seed uint64) error {
 	rg := rowGenerator{World: w, seed: mixBits(seed ^ w.config.Seed ^ hashString("hostile"))}
 	b := bufio.NewWriterSize(out, flushAt)
@@ -266,8 +267,8 @@ func appendTitle(b []byte, word string) []byte {
 	return b
 }
 
-// Addresses returns the first n addresses of a persona's domains, all different, in the mix of a list; the same for the same
-// world. It returns none for an unknown persona.
+// Addresses returns the first n addresses of a persona's domains, all different, in the mix of a list; the same for the
+// same world. It returns none for an unknown persona.
 func (w *World) Addresses(kind string, n int) []string {
 	rg := rowGenerator{World: w, seed: mixBits(w.config.Seed ^ hashString(kind))}
 	var mailDomains []*Domain

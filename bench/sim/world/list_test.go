@@ -65,7 +65,8 @@ func TestListMix(t *testing.T) {
 			distinct[email] = true
 		}
 	}
-	for what, want := range map[string]float64{"google": 34, "microsoft365": 16, "outlook": 8.8, "yahoo": 7.8, "icloud": 2.9, "junk": 1, "blank": 0.5, "typo": 1} {
+	for what, want := range map[string]float64{"google": 34, "microsoft365": 16, "outlook": 8.8, "yahoo": 7.8,
+		"icloud": 2.9, "junk": 1, "blank": 0.5, "typo": 1} {
 		got := float64(share[what]) * 100 / rows
 		require.InDelta(t, want, got, max(1.5, want/8), what)
 	}
@@ -98,7 +99,8 @@ func BenchmarkList(b *testing.B) {
 	require.NoError(b, WriteList(io.Discard, w, b.N, 1))
 }
 
-// TestHostileListIsEven: each hostile domain has as many rows, half of them of mailboxes that exist, and the truth knows them.
+// TestHostileListIsEven: each hostile domain has as many rows, half of them of mailboxes that exist, and the truth
+// knows them.
 func TestHostileListIsEven(t *testing.T) {
 	w := New(Config{Seed: 7, Hostile: true})
 	const each = 24

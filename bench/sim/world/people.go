@@ -47,14 +47,16 @@ var cities = []string{
 var roleNames = []string{"info", "sales", "support", "admin", "contact", "webmaster", "postmaster", "abuse"}
 
 // disposableDomains are disposable-address services that any list of them contains.
-var disposableDomains = []string{"mailinator.com", "guerrillamail.com", "yopmail.com", "10minutemail.com", "sharklasers.com"}
+var disposableDomains = []string{"mailinator.com", "guerrillamail.com", "yopmail.com", "10minutemail.com",
+	"sharklasers.com"}
 
 // Typos of major domains: most do not exist, some have a null MX, and some have
 // ordinary mail servers.
 var (
-	typosMissing = []string{"gmial.com", "gamil.com", "gmaul.com", "hotmial.com", "hotmsil.com", "yahpo.com", "yaboo.com", "outloik.com", "iclpud.com", "gmail.con"}
-	typosNullMX  = []string{"gmakl.com", "yahuu.com", "outlokk.com"}
-	typosLive    = []string{"gmaiil.com", "hotmaiil.com", "yahhoo.com", "outlooik.com"}
+	typosMissing = []string{"gmial.com", "gamil.com", "gmaul.com", "hotmial.com", "hotmsil.com", "yahpo.com",
+		"yaboo.com", "outloik.com", "iclpud.com", "gmail.con"}
+	typosNullMX = []string{"gmakl.com", "yahuu.com", "outlokk.com"}
+	typosLive   = []string{"gmaiil.com", "hotmaiil.com", "yahhoo.com", "outlooik.com"}
 )
 
 // internationalDomains are U-label and A-label of the same name (RFC 5890).

@@ -11,7 +11,8 @@ type DNSRecords struct {
 	TruncateUDP bool // UDP answers are truncated
 }
 
-// RecordsOf finds the records of a name, which is lower case without a final dot. It reports false for a name without records.
+// RecordsOf finds the records of a name, which is lower case without a final dot. It reports false for a name without
+// records.
 func (w *World) RecordsOf(name string) (DNSRecords, bool) {
 	r, known := w.names[name]
 	return r, known

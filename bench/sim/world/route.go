@@ -7,7 +7,8 @@ import (
 	"probity/bench/sim/persona"
 )
 
-// routeKey names the route of a domain: its provider, the domain if that has tenants, or its sorted hosts; empty if it is wide.
+// routeKey names the route of a domain: its provider, the domain if that has tenants, or its sorted hosts; empty if it
+// is wide.
 func routeKey(d *Domain) string {
 	switch kind := d.Persona.Kind(); {
 	case kind == persona.Wide:

@@ -24,7 +24,8 @@ var (
 	badSyntax   = []persona.Outcome{{Status: persona.StatusInvalid, Reason: "invalid_syntax"}}
 	noDomain    = []persona.Outcome{{Status: persona.StatusInvalid, Reason: "domain_not_found"}}
 	noRecords   = []persona.Outcome{{Status: persona.StatusInvalid, Reason: "no_mail_server"}}
-	noMailUsers = []persona.Outcome{{Status: persona.StatusUnknown, Reason: "relay_denied"}, {Status: persona.StatusUnknown, Reason: "blocked"}}
+	noMailUsers = []persona.Outcome{{Status: persona.StatusUnknown, Reason: "relay_denied"},
+		{Status: persona.StatusUnknown, Reason: "blocked"}}
 )
 
 // outcomesByMailbox lists the honest outcomes for each state of a mailbox at p.

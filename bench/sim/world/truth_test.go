@@ -105,7 +105,8 @@ func TestEveryMailboxHasATruth(t *testing.T) {
 	for _, p := range w.Personas() {
 		for m := range persona.MailboxStates {
 			for _, o := range w.outcomes[p][m] {
-				require.Contains(t, []string{persona.StatusValid, persona.StatusRisky, persona.StatusInvalid, persona.StatusUnknown}, o.Status, p.Name)
+				require.Contains(t, []string{persona.StatusValid, persona.StatusRisky, persona.StatusInvalid,
+					persona.StatusUnknown}, o.Status, p.Name)
 				require.Equal(t, o.Status == persona.StatusValid, o.Reason == "", p.Name)
 			}
 			require.NotEmpty(t, w.outcomes[p][m], p.Name)
@@ -115,7 +116,8 @@ func TestEveryMailboxHasATruth(t *testing.T) {
 
 func FuzzTruth(f *testing.F) {
 	w := New(Config{})
-	for _, seed := range []string{"", "a@b.c", "anna.novak12345@gmail.com", "@", "a@", "\u00e9@yahoo.com", "a@xn--.example"} {
+	for _, seed := range []string{"", "a@b.c", "anna.novak12345@gmail.com", "@", "a@", "\u00e9@yahoo.com",
+		"a@xn--.example"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, address string) {

@@ -27,11 +27,12 @@ type Config struct {
 	DNS netip.AddrPort
 	// Throttlers adds the receivers that throttle a source after many recipients.
 	Throttlers bool
-	// Tenants is the number of additional company domains, half of them at each of two gateways (proofpoint and barracuda). They
-	// are not in lists, but in Addresses.
+	// Tenants is the number of additional company domains, half of them at each of two gateways (proofpoint and
+	// barracuda). They are not in lists, but in Addresses.
 	Tenants int
-	// Homes is the number of additional company domains with plain mail software, from home-0.example on. Each has its own host
-	// names; a machine has a dozen domains, or more above 96,000. They are not in WriteList, but in WriteHomes.
+	// Homes is the number of additional company domains with plain mail software, from home-0.example on. Each has its
+	// own host names; a machine has a dozen domains, or more above 96,000. They are not in WriteList, but in
+	// WriteHomes.
 	Homes int
 	// Hostile adds the receivers whose replies mislead a client. They are not in WriteList, but in WriteHostile.
 	Hostile bool

@@ -181,8 +181,10 @@ func TestHostileReceiversAreOptional(t *testing.T) {
 }
 
 func TestRouteIsNamedByItsHosts(t *testing.T) {
-	d := &Domain{Name: "d.example", Persona: &persona.Persona{Name: "test"}, MX: []MX{{10, "mx2.example"}, {20, "mx.example"}}}
-	google, mimecast, libero := &persona.Persona{Provider: "google"}, &persona.Persona{Provider: "mimecast"}, &persona.Persona{Provider: "libero"}
+	d := &Domain{Name: "d.example", Persona: &persona.Persona{Name: "test"},
+		MX: []MX{{10, "mx2.example"}, {20, "mx.example"}}}
+	google, mimecast, libero := &persona.Persona{Provider: "google"}, &persona.Persona{Provider: "mimecast"},
+		&persona.Persona{Provider: "libero"}
 	for _, tt := range []struct {
 		domain Domain
 		want   string

@@ -41,6 +41,8 @@ type cli struct {
 	admin.Commands
 	Explain    explain.Command `cmd:"" help:"Explain an address, a reply or a route."`
 	Receipt    receiptCmd      `cmd:"" help:"Check a signed verdict."`
+	Compare    compareCmd      `cmd:"" help:"Another verifier's results next to ours: where they disagree, by receiver, with our evidence."`
+	Feedback   feedbackCmd     `cmd:"" help:"Report what became of messages to a running server."`
 	Version    versionCmd      `cmd:"" help:"Print the version."`
 	Completion completionCmd   `cmd:"" help:"Print a completion script for bash, zsh or fish."`
 }

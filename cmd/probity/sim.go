@@ -16,6 +16,7 @@ import (
 	"probity/bench/sim/score"
 	"probity/bench/sim/world"
 	"probity/internal/console"
+	"probity/internal/foreign"
 )
 
 type simCmd struct {
@@ -158,17 +159,57 @@ func (c simTruthCmd) Run(con *console.IO) error {
 }
 
 type simScoreCmd struct {
-	Truth  string `required:"" type:"existingfile" help:"What sim truth printed."`
-	Result string `required:"" type:"existingfile" help:"What verify wrote."`
+	Truth        string            `required:"" type:"existingfile" help:"What sim truth printed."`
+	Result       string            `required:"" type:"existingfile" help:"What verify wrote; with --status-column, what another verifier wrote."`
+	StatusColumn string            `help:"The column with the other verifier's statuses, which are joined with the truth by address; reasons are not scored." placeholder:"NAME"`
+	EmailColumn  string            `help:"The column with its addresses." default:"email" placeholder:"NAME"`
+	Map          map[string]string `help:"What its words stand for: deliverable=VALID,undeliverable=INVALID." mapsep:"," placeholder:"WORD=STATUS"`
 }
 
 // Run prints the confusion matrix as JSON.
 func (c simScoreCmd) Run(con *console.IO) error {
-	scores, err := scoreFiles(c.Truth, c.Result)
+	var scores score.Scores
+	var err error
+	if c.StatusColumn == "" {
+		scores, err = scoreFiles(c.Truth, c.Result)
+	} else {
+		scores, err = c.scoreForeign()
+	}
 	if err != nil {
 		return err
 	}
 	return json.NewEncoder(con.Out).Encode(scores)
+}
+
+// scoreForeign scores what another verifier wrote.
+func (c simScoreCmd) scoreForeign() (score.Scores, error) {
+	statuses, err := readForeign(c.Result, c.EmailColumn, c.StatusColumn, c.Map)
+	if err != nil {
+		return score.Scores{}, err
+	}
+	truth, err := os.Open(c.Truth)
+	if err != nil {
+		return score.Scores{}, err
+	}
+	defer truth.Close()
+	return score.CompareStatuses(truth, func(email string) (string, bool) {
+		status, ok := statuses[foreign.Key(email)]
+		return status, ok
+	})
+}
+
+// readForeign reads the statuses of another verifier's file.
+func readForeign(path, email, status string, words map[string]string) (map[string]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	statuses, err := foreign.ReadStatuses(f, email, status, foreign.Words{Known: foreign.Statuses, Mapping: words})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return statuses, nil
 }
 
 // scoreFiles compares a result file with the truth.

@@ -70,6 +70,7 @@ var importRules = map[string][]string{
 		"internal/receipt", "store",
 		"store/history"},
 	"internal/shownname":  {},
+	"internal/foreign":    {"engine"},
 	"prober/doctor":       {"engine/..."},
 	"coordinator/csvfile": {"engine"},
 	"internal/apiclient":  {"internal/wholefile"},

@@ -59,22 +59,19 @@ func Compare(truth, result io.Reader) (Scores, error) {
 type scorer struct {
 	Scores
 	truth, result       *records
-	status, reason      int // columns of the result
+	statusOnly          bool // the verifier gave no reasons
+	status, reason      int  // columns of the result
 	allowed             []persona.Outcome
 	truthEnd, resultEnd bool
 }
 
 // open reads both headers and finds the columns.
 func (s *scorer) open(truth, result io.Reader) (err error) {
-	if s.truth, err = openHeader("truth", truth); err != nil {
+	if err := s.openTruth(truth); err != nil {
 		return err
 	}
 	if s.result, err = openHeader("result", result); err != nil {
 		return err
-	}
-	n := len(s.truth.cells)
-	if s.truth.find(StatusColumn) != n-2 || s.truth.find(ReasonColumn) != n-1 {
-		return fmt.Errorf("truth: its last columns are not %s and %s; give the CSV file that sim truth printed", StatusColumn, ReasonColumn)
 	}
 	if s.status, err = s.resultColumn("verify_status"); err != nil {
 		return err
@@ -83,6 +80,18 @@ func (s *scorer) open(truth, result io.Reader) (err error) {
 		return err
 	}
 	s.ChangedCells += s.changed()
+	return nil
+}
+
+// openTruth reads the header of the truth.
+func (s *scorer) openTruth(truth io.Reader) (err error) {
+	if s.truth, err = openHeader("truth", truth); err != nil {
+		return err
+	}
+	n := len(s.truth.cells)
+	if s.truth.find(StatusColumn) != n-2 || s.truth.find(ReasonColumn) != n-1 {
+		return fmt.Errorf("truth: its last columns are not %s and %s; give the CSV file that sim truth printed", StatusColumn, ReasonColumn)
+	}
 	return nil
 }
 
@@ -154,8 +163,13 @@ func (s *scorer) compare() {
 		return
 	}
 	s.ChangedCells += changed
-	s.allowed = readOutcomes(s.allowed[:0], cell(s.truth, len(s.truth.cells)-2), cell(s.truth, len(s.truth.cells)-1))
+	s.readAllowed()
 	s.judge(string(cell(s.result, s.status)), string(cell(s.result, s.reason)))
+}
+
+// readAllowed reads the allowed outcomes of the row of the truth.
+func (s *scorer) readAllowed() {
+	s.allowed = readOutcomes(s.allowed[:0], cell(s.truth, len(s.truth.cells)-2), cell(s.truth, len(s.truth.cells)-1))
 }
 
 // changed counts the input cells that differ.
@@ -221,7 +235,7 @@ func (s *scorer) judge(status, reason string) {
 func (s *scorer) match(status, reason string) (nearest persona.Outcome, exact bool) {
 	var similar *persona.Outcome
 	for i, o := range s.allowed {
-		if o.Status == status && o.Reason == reason {
+		if o.Status == status && (s.statusOnly || o.Reason == reason) {
 			return o, true
 		}
 		if similar == nil && o.Status == status {

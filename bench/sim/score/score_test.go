@@ -21,6 +21,21 @@ const truthFile = `id,email,notes,expected_status,expected_reason
 5,d@x.example,,RISKY,catch_all
 `
 
+// TestStatusesAloneAreScored: by address, whatever the order; reasons and blank rows do not count.
+func TestStatusesAloneAreScored(t *testing.T) {
+	statuses := map[string]string{"a@x.example": "INVALID", "b@x.example": "VALID", "c@x.example": "UNKNOWN"}
+	got, err := CompareStatuses(strings.NewReader(truthFile), func(email string) (string, bool) {
+		status, ok := statuses[email]
+		return status, ok
+	})
+	require.NoError(t, err)
+	require.Equal(t, []int{4, 1, 1, 0, 0, 2, 1}, []int{got.Rows, got.FalseValid, got.FalseInvalid, got.UnexpectedUnknown, got.WrongReason, got.WrongStatus,
+		got.MissingRows})
+	require.Equal(t, map[string]map[string]int{"VALID": {"INVALID": 1}, "INVALID": {"VALID": 1}, "UNKNOWN": {"UNKNOWN": 1}}, got.Confusion)
+	_, err = CompareStatuses(strings.NewReader("email,x\n"), nil)
+	require.ErrorContains(t, err, StatusColumn)
+}
+
 func TestScore(t *testing.T) {
 	result := func(rows ...string) string {
 		return "id,email,notes,verify_status,verify_score,verify_reason\n" + strings.Join(rows, "\n") + "\n"

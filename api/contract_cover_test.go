@@ -63,9 +63,10 @@ func TestEveryDescribedAnswerIsMet(t *testing.T) {
 	}
 }
 
-// isForCustomers reports that a path is neither for admins nor of the dashboard.
+// isForCustomers reports whether a path is neither for admins nor of the dashboard.
 func isForCustomers(path string) bool {
-	return path != "/" && !slices.ContainsFunc([]string{"/v1/admin/", "/v1/dash/", "/app", "/assets/"}, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
+	return path != "/" && !slices.ContainsFunc([]string{"/v1/admin/", "/v1/dash/", "/app", "/assets/"},
+		func(prefix string) bool { return strings.HasPrefix(path, prefix) })
 }
 
 // coverage sends the requests that cause the answers.
@@ -114,7 +115,8 @@ func (c *coverage) outOfScope() {
 			if r.scopes&store.ScopeAdmin != 0 {
 				key = verifyOnly
 			}
-			c.expect(403, c.w.do(request{method: r.Method, path: strings.Replace(r.Path, "{job_id}", "x", 1), key: key}))
+			c.expect(403, c.w.do(request{method: r.Method, path: strings.Replace(r.Path, "{job_id}", "x", 1),
+				key: key}))
 		}
 	}
 }
@@ -132,10 +134,12 @@ func (c *coverage) singles() {
 	c.expect(402, w.upload(poor, nil, part{"file", "l.csv", "email\na@shop.test\n"}))
 	c.expect(429, w.post("/v1/verify/single", w.testKey, `{"email":"http_429@example.com"}`))
 	c.expect(500, w.post("/v1/verify/single", w.testKey, `{"email":"http_500@example.com"}`))
-	c.inFlight("/v1/verify/single", (&singleRequest{"ann@shop.test", verifyOptions{checkSMTP: true, timeout: defaultTimeout * time.Second,
-		maxAge: coordinator.DefaultMaxAge}, false}).digest(), func(h map[string]string) reply {
+	c.inFlight("/v1/verify/single", (&singleRequest{"ann@shop.test",
+		verifyOptions{checkSMTP: true, timeout: defaultTimeout * time.Second,
+			maxAge: coordinator.DefaultMaxAge}, false}).digest(), func(h map[string]string) reply {
 		h["Content-Type"] = "application/json"
-		return w.do(request{method: "POST", path: "/v1/verify/single", key: c.key, body: strings.NewReader(ok), header: h})
+		return w.do(request{method: "POST", path: "/v1/verify/single", key: c.key, body: strings.NewReader(ok),
+			header: h})
 	})
 }
 
@@ -152,10 +156,11 @@ func (c *coverage) batches() {
 	c.expect(429, w.post(path, w.testKey, `{"emails":["http_429@example.com"]}`))
 	c.expect(500, w.post(path, w.testKey, `{"emails":["http_500@example.com"]}`))
 	q := verifyOptions{checkSMTP: true, timeout: defaultBatchTimeout * time.Second, maxAge: coordinator.DefaultMaxAge}
-	c.inFlight(path, sha256.Sum256(fmt.Appendf(nil, "%q %+v", []string{"ann@shop.test"}, q)), func(h map[string]string) reply {
-		h["Content-Type"] = "application/json"
-		return w.do(request{method: "POST", path: path, key: c.key, body: strings.NewReader(ok), header: h})
-	})
+	c.inFlight(path, sha256.Sum256(fmt.Appendf(nil, "%q %+v", []string{"ann@shop.test"}, q)),
+		func(h map[string]string) reply {
+			h["Content-Type"] = "application/json"
+			return w.do(request{method: "POST", path: path, key: c.key, body: strings.NewReader(ok), header: h})
+		})
 }
 
 // inFlight sends a request while another with its Idempotency-Key is in progress.
@@ -176,7 +181,8 @@ func (c *coverage) uploads() {
 		for k, v := range h {
 			header[k] = v
 		}
-		return w.do(request{method: "POST", path: "/v1/verify/bulk", key: c.key, header: header, body: strings.NewReader(body)})
+		return w.do(request{method: "POST", path: "/v1/verify/bulk", key: c.key, header: header,
+			body: strings.NewReader(body)})
 	}
 	c.expect(400, send(whole[:len(whole)-10], nil))
 	c.expect(413, send(whole+strings.Repeat(" ", 100_000), nil))
@@ -199,11 +205,13 @@ func (c *coverage) jobs() {
 	release := w.prober.holdAnswers()
 	defer release()
 	u, few := w.addCustomer("few2@probity.test", 1)
-	two := c.expect(202, w.upload(few, nil, part{"start", "", "false"}, part{"file", "l.csv", "email\na@shop.test\nb@shop.test\n"})).header.Get("Location")
+	two := c.expect(202, w.upload(few, nil, part{"start", "", "false"},
+		part{"file", "l.csv", "email\na@shop.test\nb@shop.test\n"})).header.Get("Location")
 	c.expect(402, c.post(two+"/start", few))
 	require.Equal(w.t, 200, w.post("/v1/admin/credits", w.adminKey, `{"user":"`+u.ID+`","amount":1}`).status)
 	c.expect(200, c.post(two+"/start", few))
-	path := c.expect(202, w.upload(c.key, nil, part{"file", "l.csv", "email\na@shop.test\n"}, part{"callback_url", "", "http://127.0.0.1:9/"})).header.Get("Location")
+	path := c.expect(202, w.upload(c.key, nil, part{"file", "l.csv", "email\na@shop.test\n"},
+		part{"callback_url", "", "http://127.0.0.1:9/"})).header.Get("Location")
 	c.expect(200, w.get(path, c.key))
 	c.expect(422, w.get(path+"?wait=x", c.key))
 	c.expect(200, w.get(path+"/plan?sources=3&refused=50", c.key))
@@ -221,15 +229,18 @@ func (c *coverage) jobs() {
 		c.expect(409, c.post(path+action, c.key))
 	}
 	c.expect(409, w.get(path+"/plan", c.key))
-	finished := w.uploadAndWait(c.key, part{"file", "l.csv", "email\na@shop.test\n"}, part{"callback_url", "", "http://127.0.0.1:9/"})
+	finished := w.uploadAndWait(c.key, part{"file", "l.csv", "email\na@shop.test\n"},
+		part{"callback_url", "", "http://127.0.0.1:9/"})
 	c.job = "/v1/verify/bulk/" + finished["job_id"].(string)
 	c.expect(409, c.post(c.job+"/cancel", c.key))
 	c.expect(202, c.post(c.job+"/callback", c.key))
 	replay := "/v1/callbacks/" + finished["job_id"].(string) + "/replay"
 	c.expect(202, c.post(replay, c.key))
 	c.expect(200, w.get(c.job+"/callback", c.key))
-	expired := w.uploadAndWait(c.key, part{"callback_url", "", "http://127.0.0.1:1/done"}, part{"file", "l.csv", "email\na@shop.test\n"})
-	_, err := w.store.UpdateJob(expired["job_id"].(string), func(j *store.Job) error { j.State = store.JobExpired; return nil })
+	expired := w.uploadAndWait(c.key, part{"callback_url", "", "http://127.0.0.1:1/done"},
+		part{"file", "l.csv", "email\na@shop.test\n"})
+	_, err := w.store.UpdateJob(expired["job_id"].(string),
+		func(j *store.Job) error { j.State = store.JobExpired; return nil })
 	require.NoError(w.t, err)
 	c.expect(409, c.post("/v1/callbacks/"+expired["job_id"].(string)+"/replay", c.key))
 	c.results(c.job + "/results")
@@ -243,8 +254,10 @@ func (c *coverage) results(path string) {
 	tag := c.expect(200, w.get(path, c.key)).header.Get("ETag")
 	c.expect(304, w.do(request{method: "GET", path: path, key: c.key, header: map[string]string{"If-None-Match": tag}}))
 	c.expect(422, w.get(path+"?format=x", c.key))
-	c.expect(206, w.do(request{method: "GET", path: path + "?compress=zstd", key: c.key, header: map[string]string{"Range": "bytes=0-1"}}))
-	c.expect(416, w.do(request{method: "GET", path: path + "?compress=zstd", key: c.key, header: map[string]string{"Range": "bytes=99999-"}}))
+	c.expect(206, w.do(request{method: "GET", path: path + "?compress=zstd", key: c.key,
+		header: map[string]string{"Range": "bytes=0-1"}}))
+	c.expect(416, w.do(request{method: "GET", path: path + "?compress=zstd", key: c.key,
+		header: map[string]string{"Range": "bytes=99999-"}}))
 	c.expect(403, w.get(path+"?expires=1&signature=x", ""))
 	gone := w.uploadAndWait(c.key, part{"file", "l.csv", "email\na@shop.test\n"})["job_id"].(string)
 	_, err := w.store.UpdateJob(gone, func(j *store.Job) error { j.State = store.JobExpired; return nil })
@@ -266,7 +279,8 @@ func (c *coverage) receipts() {
 	list := part{"file", "l.csv", "email\na@shop.test\n"}
 	held := w.upload(c.key, nil, part{"details", "", "true"}, part{"start", "", "false"}, list).json(w.t)
 	c.expect(409, w.post(path, c.key, of(held)))
-	_, err := w.store.UpdateJob(done["job_id"].(string), func(j *store.Job) error { j.State = store.JobExpired; return nil })
+	_, err := w.store.UpdateJob(done["job_id"].(string),
+		func(j *store.Job) error { j.State = store.JobExpired; return nil })
 	require.NoError(w.t, err)
 	c.expect(410, w.post(path, c.key, of(done)))
 }
@@ -278,7 +292,8 @@ func (c *coverage) recheck(poor string) {
 	c.expect(413, w.post(path, c.key, strings.Repeat(" ", httpd.MaxJSON+1)))
 	c.expect(415, c.post(path, c.key))
 	c.expect(422, w.post(path, c.key, `{"status":["UNKNOWN"]}`))
-	digest := sha256.Sum256(fmt.Appendf(nil, "%s %v", path[len(record.BulkPath)+1:len(path)-len("/recheck")], []engine.Reason{engine.ReasonNone}))
+	digest := sha256.Sum256(fmt.Appendf(nil, "%s %v", path[len(record.BulkPath)+1:len(path)-len("/recheck")],
+		[]engine.Reason{engine.ReasonNone}))
 	c.inFlight(record.BulkPath+"/{job_id}/recheck", digest, func(h map[string]string) reply {
 		h["Content-Type"] = "application/json"
 		return w.do(request{method: "POST", path: path, key: c.key, header: h, body: strings.NewReader(valid)})
@@ -335,7 +350,8 @@ func (c *coverage) public() {
 		for origin, status := range map[string]int{"https://shop.example": 204, "https://evil.example": 403} {
 			c.expect(status, w.do(request{method: "OPTIONS", path: path, header: map[string]string{"Origin": origin}}))
 		}
-		c.expect(403, w.do(request{method: "POST", path: path, body: strings.NewReader(ok), header: map[string]string{"Origin": "https://evil.example", "Content-Type": "application/json"}}))
+		c.expect(403, w.do(request{method: "POST", path: path, body: strings.NewReader(ok),
+			header: map[string]string{"Origin": "https://evil.example", "Content-Type": "application/json"}}))
 		w.prober.fail.Store(true)
 		c.expect(500, w.post(path, "", ok))
 		w.prober.fail.Store(false)
@@ -347,10 +363,13 @@ func (c *coverage) public() {
 
 // keyed are the operations that require a key.
 func (c *coverage) keyed(job string) (list []request) {
-	for _, what := range []string{"POST /v1/verify/single", "POST /v1/verify/batch", "POST /v1/verify/bulk", "GET /v1/verify/bulk", "GET /v1/domains/shop.test",
-		"GET /v1/credits", "GET /v1/verifications", "GET /v1/requests", "GET /v1/usage", "POST /v1/receipts", "POST /v1/feedback", "GET /v1/accuracy",
+	for _, what := range []string{"POST /v1/verify/single", "POST /v1/verify/batch", "POST /v1/verify/bulk",
+		"GET /v1/verify/bulk", "GET /v1/domains/shop.test",
+		"GET /v1/credits", "GET /v1/verifications", "GET /v1/requests", "GET /v1/usage", "POST /v1/receipts",
+		"POST /v1/feedback", "GET /v1/accuracy",
 		"GET /v1/callbacks", "POST /v1/callbacks/" + job[strings.LastIndex(job, "/")+1:] + "/replay",
-		"GET /v1/callback-secret", "POST /v1/callback-secret", "DELETE /v1/callback-secret", "GET " + job, "DELETE " + job,
+		"GET /v1/callback-secret", "POST /v1/callback-secret", "DELETE /v1/callback-secret", "GET " + job,
+		"DELETE " + job,
 		"POST " + job + "/start", "POST " + job + "/recheck", "POST " + job + "/pause", "POST " + job + "/resume",
 		"POST " + job + "/cancel", "GET " + job + "/plan", "GET " + job + "/why",
 		"GET " + job + "/results", "GET " + job + "/callback", "POST " + job + "/callback"} {
@@ -384,7 +403,8 @@ func (c *coverage) unknownParameters() {
 		r.path, r.key = r.path+"?unheard_of=1", c.key
 		c.expect(422, c.w.do(r))
 	}
-	for _, path := range []string{"/v1/reasons", "/v1/callback-origins", "/v1/receipt-keys", "/docs", "/openapi.json", "/healthz", "/readyz",
+	for _, path := range []string{"/v1/reasons", "/v1/callback-origins", "/v1/receipt-keys", "/docs", "/openapi.json",
+		"/healthz", "/readyz",
 		"/widget.js"} {
 		c.expect(422, c.w.get(path+"?unheard_of=1", ""))
 	}

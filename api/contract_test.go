@@ -43,7 +43,7 @@ var describedPaths = sync.OnceValues(func() (routers.Router, error) {
 	return legacy.NewRouter(doc)
 })
 
-// wasSeen reports that an operation was answered with a status.
+// wasSeen reports whether an operation was answered with a status.
 func (c *contract) wasSeen(operation, status string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +72,8 @@ func (c *contract) check(t testing.TB, req *http.Request, r reply) {
 	err = openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route},
 		Status:                 r.status, Header: r.header, Body: io.NopCloser(bytes.NewReader(r.body)),
-		Options: &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: !isJSON || req.Method == http.MethodHead},
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: !isJSON ||
+			req.Method == http.MethodHead},
 	})
 	require.NoError(t, err, "%s %s: %d %s", req.Method, req.URL.Path, r.status, r.body)
 	if r.status >= 400 && req.Method != http.MethodHead {
@@ -90,7 +91,8 @@ func requireAdvice(t testing.TB, r reply) {
 	assert.Regexp(t, adviceVerbs, r.detail(t)) // and on: there may be more
 }
 
-// TestEveryOperationIsServed walks the description: each operation is there, and each of its paths refuses other methods.
+// TestEveryOperationIsServed walks the description: each operation is there, and each of its paths refuses other
+// methods.
 func TestEveryOperationIsServed(t *testing.T) {
 	w := newTestServer(t, nil)
 	doc := loadDescription(t)

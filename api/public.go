@@ -30,7 +30,8 @@ func verifyPublic(c *call) error {
 	started := time.Now()
 	ctx, release := c.srv.untilDeadline(q, started)
 	defer release()
-	a, err := c.srv.verify(ctx, q, started, coordinator.Request{Email: email, MaxAge: coordinator.DefaultMaxAge, LowPriority: true})
+	a, err := c.srv.verify(ctx, q, started, coordinator.Request{Email: email, MaxAge: coordinator.DefaultMaxAge,
+		LowPriority: true})
 	if err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func admitOrigin(c *call) error {
 	return nil
 }
 
-// ownOrigin reports that an origin is our public URL or the host that the request was sent to.
+// ownOrigin reports whether an origin is our public URL or the host that the request was sent to.
 func ownOrigin(c *call, origin string) bool {
 	if own, err := originOf(c.srv.cfg.PublicURL); err == nil && own == origin {
 		return true

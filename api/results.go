@@ -19,7 +19,7 @@ import (
 	"probity/store"
 )
 
-// isSigned reports that the request has the signature of a link instead of a key.
+// isSigned reports whether the request has the signature of a link instead of a key.
 func isSigned(c *call) bool { return c.Ctx.QueryArgs().Has("signature") }
 
 // checkSignature authorizes a signed link to the results of one job.
@@ -122,7 +122,8 @@ func readStatuses(s string) ([]engine.Status, error) {
 			}
 		}
 		if !known {
-			return nil, httpd.Refuse(httpd.Unacceptable, "status must be some of VALID, RISKY, INVALID and UNKNOWN, separated by commas.")
+			return nil, httpd.Refuse(httpd.Unacceptable,
+				"status must be some of VALID, RISKY, INVALID and UNKNOWN, separated by commas.")
 		}
 	}
 	var list []engine.Status

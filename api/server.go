@@ -104,8 +104,9 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	for _, r := range s.routeTable {
 		routes = append(routes, r.Route)
 	}
-	s.http, err = httpd.New(cfg.Config, httpd.Deps{Routes: routes, NewID: deps.Store.NewRequest, Refusal: refusalOf, Finished: s.recordCall,
-		Fatal: isFatal, Secure: s.secure, Log: s.log, Metrics: deps.Metrics})
+	s.http, err = httpd.New(cfg.Config, httpd.Deps{Routes: routes, NewID: deps.Store.NewRequest, Refusal: refusalOf,
+		Finished: s.recordCall,
+		Fatal:    isFatal, Secure: s.secure, Log: s.log, Metrics: deps.Metrics})
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +121,8 @@ func (s *Server) clock(now time.Time) time.Time {
 	return s.deps.Now()
 }
 
-// isFatal reports a panic after which the state on disk is unknown: the process must end, and the next start reads it again.
+// isFatal reports whether panicked is a panic after which the state on disk is unknown: the process must end, and the
+// next start reads it again.
 func isFatal(panicked any) bool {
 	_, fatal := panicked.(pipeline.Fatal)
 	return fatal

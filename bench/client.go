@@ -24,7 +24,7 @@ type jobRecord struct {
 	Error     string `json:"error"`
 }
 
-// finished reports that the job has ended.
+// finished reports whether the job has ended.
 func (j jobRecord) finished() bool {
 	switch j.Status {
 	case "completed", "cancelled", "failed", "expired":

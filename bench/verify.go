@@ -86,7 +86,7 @@ func probingFlags(dns netip.AddrPort, smtpPort int, providers string) []string {
 	return flags
 }
 
-// hasIPv6 reports that this machine has the IPv6 loopback address.
+// hasIPv6 reports whether this machine has the IPv6 loopback address.
 func hasIPv6() bool {
 	l, err := net.Listen("tcp", "[::1]:0")
 	if err != nil {

@@ -109,11 +109,11 @@ func (a Address) Clone() Address {
 // String is Mailbox.
 func (a Address) String() string { return a.mailbox }
 
-// NeedsUTF8 reports that RCPT needs the SMTPUTF8 extension (RFC 6531 section 3.3): the domain is
+// NeedsUTF8 reports whether RCPT needs the SMTPUTF8 extension (RFC 6531 section 3.3): the domain is
 // always an A-label, so only the local part can.
 func (a Address) NeedsUTF8() bool { return !isASCII(a.Local()) }
 
-// IsZero reports an Address that Parse did not make.
+// IsZero reports whether a is an Address that Parse did not make.
 func (a Address) IsZero() bool { return a.mailbox == "" }
 
 // foldLocal drops what a provider is known to ignore: dots and +tags, at Gmail's consumer domains only.

@@ -68,7 +68,7 @@ const (
 	zwj  = '\u200d'
 )
 
-// isVariation reports the selectors of text and emoji style: after a symbol they belong to it.
+// isVariation reports whether r selects text or emoji style: after a symbol it belongs to that.
 func isVariation(r rune) bool { return r == 0xfe0e || r == 0xfe0f }
 
 func checkRune(r rune) error {
@@ -98,7 +98,7 @@ func invisibleError() error {
 var joiners = idna.New(idna.ValidateLabels(true), idna.CheckJoiners(true), idna.CheckHyphens(false),
 	idna.StrictDomainName(false))
 
-// joinerFits reports that the joiner at s[i] is valid in the word around it (RFC 5892 appendix A).
+// joinerFits reports whether the joiner at s[i] is valid in the word around it (RFC 5892 appendix A).
 func joinerFits(s string, i int) bool {
 	outside := func(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.Join_Control) }
 	start := strings.LastIndexFunc(s[:i], outside) // the index of an octet or -1

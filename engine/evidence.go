@@ -129,7 +129,7 @@ func (ev *Evidence) PrependCheck(s Sighting) {
 	}
 }
 
-// LacksChecks reports that catch-all checks from before the attempt would add to the evidence: true unless the host
+// LacksChecks reports whether catch-all checks from before the attempt would add to the evidence: true unless the host
 // that accepted the target was checked. except is that host, of which no earlier check may be added: whether to use one
 // for the acceptance was decided when the acceptance arrived.
 func (ev *Evidence) LacksChecks() (except string, lacks bool) {
@@ -152,7 +152,7 @@ func (ev *Evidence) answer(about Subject, host string) (*Sighting, bool) {
 	return nil, false
 }
 
-// decoyAsked reports that a decoy was sent to host, answered or not.
+// decoyAsked reports whether a decoy was sent to host, answered or not.
 func (ev *Evidence) decoyAsked(host string) bool {
 	for i := range ev.Seen {
 		if ev.Seen[i].Subject == SubjectDecoy && ev.Seen[i].Host == host {
@@ -178,7 +178,7 @@ func (ev *Evidence) unansweredTarget() (host string, weight int) {
 	return host, weight
 }
 
-// failed reports that a session with host failed before any recipient was named.
+// failed reports whether a session with host failed before any recipient was named.
 func (ev *Evidence) failed(host string) bool {
 	for i := range ev.Seen {
 		s := &ev.Seen[i]
@@ -189,7 +189,7 @@ func (ev *Evidence) failed(host string) bool {
 	return false
 }
 
-// maybeOurFault reports a failure that may be on our side.
+// maybeOurFault reports whether ev may be on our side.
 func (ev *Evidence) maybeOurFault() bool {
 	for i := range ev.Seen {
 		if ev.Seen[i].MaybeOurFault {
@@ -199,7 +199,7 @@ func (ev *Evidence) maybeOurFault() bool {
 	return false
 }
 
-// hasNoAddress reports that host has no address that mail could go to.
+// hasNoAddress reports whether host has no address that mail could go to.
 func (ev *Evidence) hasNoAddress(host string) bool {
 	for i := range ev.Seen {
 		s := &ev.Seen[i]
@@ -238,7 +238,7 @@ func (s *Sighting) Condemns() bool {
 		(f.Meaning == NoMailbox || f.Meaning == MailboxDisabled)
 }
 
-// NamesUnknown reports whether s is a temporary reply that names an unknown user.
+// NamesUnknown reports whether s names an unknown user.
 func (s *Sighting) NamesUnknown() bool { return s.Finding.NamesUnknown && !s.Reply.Permanent() }
 
 func (s *Sighting) succeeded() bool {

@@ -111,7 +111,7 @@ func (r Reason) restsOnDNS() bool {
 	return false
 }
 
-// unroutable reports that every host of the route was looked up, and none has an address that mail could go to.
+// unroutable reports whether every host of the route was looked up, and none has an address that mail could go to.
 func (ev *Evidence) unroutable() bool {
 	for _, h := range ev.Route.Hosts {
 		if !ev.hasNoAddress(h) {

@@ -119,7 +119,7 @@ type Provider struct {
 // Table is the hash of the provider's table; zero for a provider without one.
 func (p *Provider) Table() [8]byte { return p.hash }
 
-// Shared reports a provider that several sources of a fleet probe at one time.
+// Shared reports whether p is a provider that several sources of a fleet probe at one time.
 func (p *Provider) Shared() bool { return p.Kind != KindNarrow }
 
 // Sources is how many of a fleet's sources probe the provider.

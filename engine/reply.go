@@ -56,10 +56,10 @@ func (r Reply) Text() string {
 	return strings.Join(r.Lines, " ")
 }
 
-// Positive reports a 2xx reply.
+// Positive reports whether r is a 2xx reply.
 func (r Reply) Positive() bool { return r.Code/100 == 2 }
 
-// Permanent reports a 5xx reply.
+// Permanent reports whether r is a 5xx reply.
 func (r Reply) Permanent() bool { return r.Code/100 == 5 }
 
 // Meaning is what a reply means, from its stage, provider, code and text.

@@ -28,7 +28,7 @@ var factNames = [...]string{"unasked", "mx", "implicit_mx", "null_mx", "no_domai
 
 func (f Fact) String() string { return nameOf(factNames[:], uint8(f)) }
 
-// Routable reports that there are hosts to connect to.
+// Routable reports whether there are hosts to connect to.
 func (f Fact) Routable() bool { return f == FactMX || f == FactImplicit }
 
 // MX is one MX record. Host is a lower-case A-label without a final dot.

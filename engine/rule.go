@@ -40,7 +40,7 @@ type Conditions struct {
 	Pattern               string   // or a regular expression that a line must match
 }
 
-// condemns reports a meaning that is about the mailbox itself: only a reply to RCPT can have it.
+// condemns reports whether m is about the mailbox itself: only a reply to RCPT can have it.
 func condemns(m Meaning) bool { return m == NoMailbox || m == MailboxFull || m == MailboxDisabled }
 
 // fits checks every condition but the text. A rule that condemns, and does not name the enhanced code, does not fit a
@@ -140,7 +140,7 @@ type MailboxRule struct {
 	Date      string
 }
 
-// Breaks reports an address of one of the rule's domains that cannot be a mailbox there.
+// Breaks reports whether a is an address of one of the rule's domains that cannot be a mailbox there.
 func (m *MailboxRule) Breaks(a Address) bool {
 	if m == nil || !slices.Contains(m.Domains, a.Domain()) {
 		return false

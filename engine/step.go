@@ -59,7 +59,7 @@ func Next(ev *Evidence, p Policy) Step {
 	return Step{}
 }
 
-// decidedWithoutAsking reports that no SMTP session can or may add to what is known.
+// decidedWithoutAsking reports whether no SMTP session can or may add to what is known.
 func decidedWithoutAsking(ev *Evidence, p Policy) bool {
 	prov := ev.Route.Provider
 	return !ev.Route.Fact.Routable() || p.NoSMTP || !prov.Probe || prov.AcceptAll || breaksMailboxRule(ev)
@@ -141,8 +141,8 @@ func waitAfter(ev *Evidence, p Policy, at time.Time) Step {
 	return Step{Kind: StepWait, Until: at.Add(p.Schedule[ev.Attempts])}
 }
 
-// Deferred reports a reply that a later attempt may change. A temporary refusal of the sender is one: the receiver's
-// callout to our domain may succeed a minute later.
+// Deferred reports whether s is a reply that a later attempt may change. A temporary refusal of the sender is one: the
+// receiver's callout to our domain may succeed a minute later.
 func (s *Sighting) Deferred() bool {
 	if s.Event != EventReply {
 		return false

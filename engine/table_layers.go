@@ -45,7 +45,7 @@ func ReadLayers(hash [8]byte, layers [][]byte) (*Table, error) {
 	return t, err
 }
 
-// RespectsTerms reports a table that probes no provider whose terms forbid address verification.
+// RespectsTerms reports whether t is a table that probes no provider whose terms forbid address verification.
 func (t *Table) RespectsTerms() bool {
 	return !slices.ContainsFunc(t.Providers, func(p *Provider) bool { return p.TermsForbid && p.Probe })
 }

@@ -266,9 +266,9 @@ func (b *batch) collectResults(ctx context.Context, hold time.Duration) {
 	b.emitLast()
 }
 
-// fewLeft reports that a few rows at slow hosts delay the deferred ones, which are scheduled only when the batch ends.
-// Rows returned for this come again as a batch of their own, in which they are no longer few: a row is returned early
-// at most three times.
+// fewLeft reports whether a few rows at slow hosts delay the deferred ones, which are scheduled only when the batch
+// ends. Rows returned for this come again as a batch of their own, in which they are no longer few: a row is returned
+// early at most three times.
 func (b *batch) fewLeft(now time.Time) bool {
 	const few = 20 // less than a twentieth
 	return b.deferred > 0 && now.Sub(b.now) >= maxHeldWait && few*b.left < len(b.request.Rows)

@@ -7,7 +7,7 @@ import (
 	"probity/engine"
 )
 
-// verdictFits reports a cached verdict that can be used, and fills in what the row knows. It must be young enough, of
+// verdictFits reports whether v can be used, and fills in what the row knows. It must be young enough, of
 // the route's current provider, and judged under equal flags; the flags for free and alias domains decide nothing.
 func verdictFits(v *engine.Verdict, flags engine.Flags, r *engine.Route, maxAge time.Duration, now time.Time) bool {
 	if now.Sub(v.VerifiedAt) > maxAge || v.ProviderID != r.Provider.ID ||

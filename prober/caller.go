@@ -32,7 +32,7 @@ func newListCaller(bp *bufferPool, details bool) *caller {
 
 func newSingleCaller() *caller { return &caller{details: true, wake: make(chan struct{}, 1)} }
 
-// isSingle reports a single call.
+// isSingle reports whether c is a single call.
 func (c *caller) isSingle() bool { return c.buffers == nil }
 
 // send delivers an outcome; false if the caller has closed.

@@ -65,7 +65,7 @@ func nameSource(v *engine.Verdict, p *hostqueue.Probe, q *readyqueue.Queue) {
 	}
 }
 
-// unconfirmed reports an acceptance for which no decoy was asked, because the receiver quarantined the source.
+// unconfirmed reports whether p was accepted and no decoy was asked for, because the receiver quarantined the source.
 func unconfirmed(p *hostqueue.Probe, o *outcome) bool {
 	last := len(p.Ev.Seen) - 1
 	return o.verdict.Reason == engine.ReasonAcceptedUnconfirmed && p.Ev.Seen[last].Event == engine.EventSourceBlocked

@@ -247,8 +247,8 @@ func quietAfterStart(c *cache.Cache, most time.Time) time.Time {
 	return until
 }
 
-// Fresh reports that this node has asked no receiver since its start and did not run in the hour before, which is how
-// long its heartbeat is kept. False before Run.
+// Fresh reports whether this node has asked no receiver since its start and did not run in the hour before, which is
+// how long its heartbeat is kept. False before Run.
 func (p *Prober) Fresh() bool {
 	select {
 	case <-p.started:

@@ -58,7 +58,7 @@ func (p *Prober) watch(src *source.Source, kind source.TrialKind) {
 	})
 }
 
-// mustNotAsk reports that the suppression list or the current provider table excludes this target.
+// mustNotAsk reports whether the suppression list or the current provider table excludes this target.
 func (p *Prober) mustNotAsk(o *source.Target) bool {
 	return p.cfg.Suppressed(o.Domain, o.Hosts) || conn.TableExcludes(p.env.Table.Load(), o.Route.Provider, o.Hosts)
 }

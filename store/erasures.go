@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Erasure is a person's request to be forgotten and its progress: the receipt. While it is open it has the address, so that it can
-// continue after a crash; once it is done it has only the hash.
+// Erasure is a person's request to be forgotten and its progress: the receipt. While it is open it has the address, so
+// that it can continue after a crash; once it is done it has only the hash.
 type Erasure struct {
 	ID        string    `json:"id"` // ids of later requests are greater
 	Hash      string    `json:"hash"`
@@ -39,7 +39,7 @@ type ErasedCache struct {
 	Until    time.Time `json:"until,omitzero"` // if it was not reached: its entries have expired by then
 }
 
-// Open reports a request that is not done yet.
+// Open reports whether e is not done yet.
 func (e *Erasure) Open() bool { return e.Done.IsZero() }
 
 // The bounds of erasures.
@@ -51,8 +51,8 @@ const (
 // ErrErasuresFull refuses a request beyond the bound.
 var ErrErasuresFull = fmt.Errorf("%d erasures are not finished and no more can wait: bring the nodes back that they wait for", MaxErasures)
 
-// RequestErasure stores a request, with its audit event, which does not name the address. If the address has an open request, it
-// returns that one.
+// RequestErasure stores a request, with its audit event, which does not name the address. If the address has an open
+// request, it returns that one.
 func (p *Privacy) RequestErasure(folded, by string, now time.Time) (e Erasure, err error) {
 	hash := hashSecret(folded)
 	e = Erasure{Hash: hex.EncodeToString(hash[:]), Address: folded, Requested: now.UTC()}
@@ -63,7 +63,8 @@ func (p *Privacy) RequestErasure(folded, by string, now time.Time) (e Erasure, e
 			if err != nil || e.Address != "" {
 				return err
 			}
-			e.Address, e.JobsDone, e.Caches = folded, false, nil // it is being finished, and may have missed what came since
+			// it is being finished, and may have missed what came since
+			e.Address, e.JobsDone, e.Caches = folded, false, nil
 			return setJSON(b, key(tableErasure, e.ID), e)
 		} else if !errors.Is(err, ErrNotFound) {
 			return err
@@ -75,7 +76,8 @@ func (p *Privacy) RequestErasure(folded, by string, now time.Time) (e Erasure, e
 		if open >= MaxErasures {
 			return ErrErasuresFull
 		}
-		return errors.Join(b.Set(key(tableOpenErasure, e.Hash), []byte(e.ID), nil), setJSON(b, key(tableErasure, e.ID), e))
+		return errors.Join(b.Set(key(tableOpenErasure, e.Hash), []byte(e.ID), nil),
+			setJSON(b, key(tableErasure, e.ID), e))
 	}
 	err = p.Commit("", insert, AuditEvent{At: now, By: by, Action: "erase", Target: "an address"}.write)
 	return e, err
@@ -86,9 +88,9 @@ func (p *Privacy) SaveErasure(e *Erasure) error {
 	return p.Commit("", func(b *pebble.Batch) error { return setJSON(b, key(tableErasure, e.ID), e) })
 }
 
-// FinishErasure makes an erasure that has reached everything else a receipt, without the address and the names of jobs. It is done once no
-// file of the store has the address: not the log, nor the older versions of records. After an error it is open and has no address; it is
-// finished by calling this again.
+// FinishErasure makes an erasure that has reached everything else a receipt, without the address and the names of jobs.
+// It is done once no file of the store has the address: not the log, nor the older versions of records. After an error
+// it is open and has no address; it is finished by calling this again.
 func (p *Privacy) FinishErasure(ctx context.Context, e *Erasure) error {
 	e.Address = ""
 	e.Jobs = nil
@@ -127,7 +129,8 @@ func (p *Privacy) Erasure(id string) (Erasure, error) {
 
 // OpenErasures returns the ids of the open erasures.
 func (p *Privacy) OpenErasures() (ids []string, err error) {
-	err = scan(p.db, []byte{tableOpenErasure}, nil, func(_, v []byte) error { ids = append(ids, string(v)); return nil })
+	err = scan(p.db, []byte{tableOpenErasure}, nil,
+		func(_, v []byte) error { ids = append(ids, string(v)); return nil })
 	return ids, err
 }
 

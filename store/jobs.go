@@ -11,8 +11,8 @@ import (
 // JobState is the state of a job.
 type JobState string
 
-// The states. A ready job waits for its owner to start it. Running and paused alternate; cancelling ends in cancelled; all finished jobs
-// end in expired.
+// The states. A ready job waits for its owner to start it. Running and paused alternate; cancelling ends in cancelled;
+// all finished jobs end in expired.
 const (
 	JobReady      JobState = "ready"
 	JobQueued     JobState = "queued"
@@ -26,7 +26,7 @@ const (
 	JobExpired    JobState = "expired"
 )
 
-// Finished reports that no more work is done for the job; its files may still exist.
+// Finished reports whether no more work is done for the job; its files may still exist.
 func (s JobState) Finished() bool {
 	return s == JobCompleted || s == JobCancelled || s == JobFailed || s == JobExpired
 }
@@ -94,8 +94,8 @@ type Jobs struct{ *DB }
 // ErrJobExists is returned when a job is accepted under an id that is taken.
 var ErrJobExists = errors.New("a job of this id exists")
 
-// AcceptJob creates a job, in one commit with the other parts of its acceptance (reservation, idempotency). A part's error
-// abandons the commit and is returned as it is.
+// AcceptJob creates a job, in one commit with the other parts of its acceptance (reservation, idempotency). A part's
+// error abandons the commit and is returned as it is.
 func (j *Jobs) AcceptJob(job *Job, extra ...Part) error {
 	if err := checkName("job id", job.ID); err != nil {
 		return err
@@ -109,8 +109,8 @@ func (j *Jobs) AcceptJob(job *Job, extra ...Part) error {
 	return j.Commit(job.Account, append([]Part{put}, extra...)...)
 }
 
-// UpdateJob changes a job in one commit with other parts, and returns the changed job. An error of change abandons the commit
-// and is returned as it is.
+// UpdateJob changes a job in one commit with other parts, and returns the changed job. An error of change abandons the
+// commit and is returned as it is.
 func (j *Jobs) UpdateJob(id string, change func(*Job) error, extra ...Part) (*Job, error) {
 	was, err := j.Job(id)
 	if err != nil {
@@ -147,8 +147,8 @@ func (j *Jobs) AllJobs(visit func(*Job) error) error {
 	})
 }
 
-// JobsOf returns at most limit jobs of an account, newest first, in the given state ("" for any), from cursor on. The next
-// cursor is empty if there are no more.
+// JobsOf returns at most limit jobs of an account, newest first, in the given state ("" for any), from cursor on. The
+// next cursor is empty if there are no more.
 func (j *Jobs) JobsOf(account string, state JobState, limit int, cursor string) (jobs []*Job, next string, err error) {
 	prefix := keyPrefix(tableOwner, account)
 	start := subKey(tableOwner, account, cursor)

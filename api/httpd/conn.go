@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// The bounds of a lingering close: a client that still sends is read this long, so that it sees our answer instead of a reset.
+// The bounds of a lingering close: a client that still sends is read this long, so that it sees our answer instead of a
+// reset.
 const (
 	lingerTime  = 3 * time.Second
 	lingerBytes = 32 << 20
@@ -50,8 +51,10 @@ func clientNets(a netip.Addr) []netip.Prefix {
 }
 
 func newConnectionLimiter(ln net.Listener, c Config) *connectionLimiter {
-	return &connectionLimiter{Listener: ln, maxConns: c.MaxConns, maxPerIP: c.MaxConnsPerIP, stallTimeout: c.StallTimeout, tls: c.TLS,
-		isTrusted: func(a netip.Addr) bool { return isTrusted(c.TrustedProxies, a) }, conns: make(map[*clientConn]struct{}), perNetwork: make(map[netip.Prefix]int)}
+	return &connectionLimiter{Listener: ln, maxConns: c.MaxConns, maxPerIP: c.MaxConnsPerIP,
+		stallTimeout: c.StallTimeout, tls: c.TLS,
+		isTrusted: func(a netip.Addr) bool { return isTrusted(c.TrustedProxies, a) },
+		conns:     make(map[*clientConn]struct{}), perNetwork: make(map[netip.Prefix]int)}
 }
 
 // Accept returns the next connection within the limits.
@@ -69,8 +72,8 @@ func (cl *connectionLimiter) Accept() (net.Conn, error) {
 		if reason == nil {
 			return cc, nil
 		}
-		// The answer must not block the listener: it fits any send buffer, and nothing is read. Over TLS there is none: a client that
-		// waits for a handshake would not understand it.
+		// The answer must not block the listener: it fits any send buffer, and nothing is read. Over TLS there is none:
+		// a client that waits for a handshake would not understand it.
 		if cl.tls == nil {
 			body := reason.body()
 			_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
@@ -155,15 +158,16 @@ type clientConn struct {
 	readAhead []byte
 	// writeDeadline is the deadline of writes. Writes do not overlap.
 	writeDeadline time.Time
-	// readDeadline is the deadline of reads; armedDeadline is the one set on the connection, never later. Reads do not overlap.
+	// readDeadline is the deadline of reads; armedDeadline is the one set on the connection, never later. Reads do not
+	// overlap.
 	readDeadline, armedDeadline time.Time
 }
 
 // The write deadline is moved only when this fraction of it has passed, not with each write.
 const deadlineGrain = 16
 
-// SetReadDeadline moves the deadline of reads. fasthttp does so twice for each request, mostly to later, and few deadlines
-// pass: an earlier armed deadline stays, and Read continues if it passes too soon.
+// SetReadDeadline moves the deadline of reads. fasthttp does so twice for each request, mostly to later, and few
+// deadlines pass: an earlier armed deadline stays, and Read continues if it passes too soon.
 func (c *clientConn) SetReadDeadline(at time.Time) error {
 	c.readDeadline = at
 	if !c.armedDeadline.IsZero() && (at.IsZero() || !c.armedDeadline.After(at)) {
@@ -223,8 +227,8 @@ func (c *clientConn) Close() error {
 	}
 	defer c.limiter.release(c)
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.lingers.Load() && half.CloseWrite() == nil {
-		// What the client still sends is read: closing with unread bytes would reset the connection, and the reset may overtake our
-		// answer (RFC 9112, section 9.6).
+		// What the client still sends is read: closing with unread bytes would reset the connection, and the reset may
+		// overtake our answer (RFC 9112, section 9.6).
 		if c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
 			_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
 		}
@@ -239,14 +243,14 @@ func markLingering(c net.Conn) {
 	}
 }
 
-// isClientClosed reports that the client has ended its side of a connection.
+// isClientClosed reports whether the client has ended its side of a connection.
 func isClientClosed(c net.Conn) bool {
 	cc, ok := c.(*clientConn)
 	return ok && cc.clientClosed.Load()
 }
 
-// ClientContext is a context that ends when the client disconnects or the drain timeout is over. The request's body must have
-// been read to its end, and until stop returns, nothing else may read from the connection.
+// ClientContext is a context that ends when the client disconnects or the drain timeout is over. The request's body
+// must have been read to its end, and until stop returns, nothing else may read from the connection.
 func (c *Call) ClientContext() (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(c.server.stopCtx)
 	cc, ok := c.Ctx.Conn().(*clientConn)
@@ -257,8 +261,8 @@ func (c *Call) ClientContext() (ctx context.Context, stop func()) {
 	return ctx, func() { quit(); cancel() }
 }
 
-// watchForClose reads from the connection while its request is handled, and calls gone when the client has ended its side. An early
-// byte of the next request is kept for Read. net/http does the same for each of its requests.
+// watchForClose reads from the connection while its request is handled, and calls gone when the client has ended its
+// side. An early byte of the next request is kept for Read. net/http does the same for each of its requests.
 func (c *clientConn) watchForClose(gone func()) (quit func()) {
 	if c.readAhead != nil {
 		return func() {}
@@ -283,7 +287,7 @@ func (c *clientConn) watchForClose(gone func()) (quit func()) {
 	}
 }
 
-// isTimeout reports that a deadline passed.
+// isTimeout reports whether a deadline passed.
 func isTimeout(err error) bool {
 	e, ok := errors.AsType[net.Error](err)
 	return ok && e.Timeout()

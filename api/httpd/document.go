@@ -43,7 +43,8 @@ func (d *Document) parse(b []byte) (*Document, error) {
 	d.members = d.members[:0]
 	valid := json.Valid(b)
 	var name []byte
-	depth, deepest, start := 0, 0, 0 // start is of a name or a value of the object; brackets of a body that is not valid need not match
+	// start is of a name or a value of the object; brackets of a body that is not valid need not match
+	depth, deepest, start := 0, 0, 0
 	for i := 0; i < len(b); i++ {
 		switch c := b[i]; {
 		case c == '"':
@@ -120,7 +121,7 @@ func stringEnd(b []byte) int {
 	return len(b)
 }
 
-// Has reports that the member was sent.
+// Has reports whether the member was sent.
 func (d *Document) Has(name string) bool { return d.get(name) != nil }
 
 // get is the member's value as it was sent, the last of several of one name; nil if it was not sent.
@@ -209,8 +210,8 @@ func inList(name string, i int, err error) error {
 	return &at
 }
 
-// Objects calls visit with each object of the member's list, which has at least one and at most that many. A refusal by visit names the
-// object.
+// Objects calls visit with each object of the member's list, which has at least one and at most that many. A refusal by
+// visit names the object.
 func (d *Document) Objects(name string, most int, visit func(*Document) error) error {
 	list := listOf(d.get(name))
 	if len(list) == 0 || len(list) > most {

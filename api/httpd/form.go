@@ -39,7 +39,8 @@ func (c *Call) Form(set func(name, value string) error) *Form {
 
 func newForm(body io.Reader, contentType string, known []string, set func(name, value string) error) *Form {
 	_, params, _ := mime.ParseMediaType(contentType) // admit has checked it
-	f := &Form{body: tailReader{r: body}, lastBoundary: []byte("--" + params["boundary"] + "--"), known: known, set: set}
+	f := &Form{body: tailReader{r: body}, lastBoundary: []byte("--" + params["boundary"] + "--"), known: known,
+		set: set}
 	f.mr = multipart.NewReader(&f.body, params["boundary"])
 	return f
 }
@@ -47,9 +48,9 @@ func newForm(body io.Reader, contentType string, known []string, set func(name, 
 // tailBytes is larger than the read-ahead of the multipart reader.
 const tailBytes = 8 << 10
 
-// tailReader keeps the end of what was read. To the multipart reader, a form that is cut off in the header of a part looks like
-// one that has ended; the last boundary distinguishes them. While a header is read, tailReader limits its size: the multipart
-// reader would keep megabytes of it.
+// tailReader keeps the end of what was read. To the multipart reader, a form that is cut off in the header of a part
+// looks like one that has ended; the last boundary distinguishes them. While a header is read, tailReader limits its
+// size: the multipart reader would keep megabytes of it.
 type tailReader struct {
 	r          io.Reader
 	tail       []byte
@@ -76,7 +77,7 @@ func (t *tailReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Has reports that a part was read.
+// Has reports whether a part was read.
 func (f *Form) Has(name string) bool { return slices.Contains(f.seen, name) }
 
 // Next reads parts up to the file, which it returns, or to the end of the form, where it returns nil.
@@ -94,7 +95,8 @@ func (f *Form) Next() (*multipart.Part, error) {
 		}
 		f.parts++
 		if f.parts > maxParts {
-			return nil, Refuse(Unacceptable, "The form has more than %d parts: send only those that are described.", maxParts)
+			return nil, Refuse(Unacceptable, "The form has more than %d parts: send only those that are described.",
+				maxParts)
 		}
 		switch strings.ToLower(p.Header.Get("Content-Transfer-Encoding")) {
 		case "", "7bit", "8bit", "binary":
@@ -116,8 +118,8 @@ func (f *Form) Next() (*multipart.Part, error) {
 	return nil, nil
 }
 
-// finish checks that the last boundary is there and reads what follows it (RFC 2046, section 5.1.1), so that a body that
-// is cut off does not pass for a whole one.
+// finish checks that the last boundary is there and reads what follows it (RFC 2046, section 5.1.1), so that a body
+// that is cut off does not pass for a whole one.
 func (f *Form) finish() error {
 	if !bytes.Contains(f.body.tail, f.lastBoundary) {
 		return brokenForm(io.ErrUnexpectedEOF)

@@ -6,9 +6,10 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// checkFraming refuses a header that a proxy in front of us may have parsed differently from fasthttp: if the two disagree about
-// the end of a request, the rest of it passes for the next request, of another client. fasthttp accepts what RFC 9112 allows a
-// server to repair: a length next to a transfer coding (section 6.3), a line that is folded (5.2) or ends in a bare LF (2.2).
+// checkFraming refuses a header that a proxy in front of us may have parsed differently from fasthttp: if the two
+// disagree about the end of a request, the rest of it passes for the next request, of another client. fasthttp accepts
+// what RFC 9112 allows a server to repair: a length next to a transfer coding (section 6.3), a line that is folded
+// (5.2) or ends in a bare LF (2.2).
 func checkFraming(h *fasthttp.RequestHeader) error {
 	length, coding := false, false
 	for rest := h.RawHeaders(); len(rest) > 0; {
@@ -37,13 +38,14 @@ func checkFraming(h *fasthttp.RequestHeader) error {
 // chunkedLength is the length that fasthttp reports for a chunked body.
 const chunkedLength = -1
 
-// isField reports that a header line is the named field, case ignored.
+// isField reports whether a header line is the named field, case ignored.
 func isField(line []byte, name string) bool {
 	return len(line) > len(name) && line[len(name)] == ':' && bytes.EqualFold(line[:len(name)], []byte(name))
 }
 
 func badFraming(reason string) error {
-	r := Refuse(Malformed, "The header is ambiguous: %s. Let your HTTP client write it, or mend the proxy before us.", reason)
+	r := Refuse(Malformed, "The header is ambiguous: %s. Let your HTTP client write it, or mend the proxy before us.",
+		reason)
 	r.closeConn = true
 	return r
 }

@@ -97,7 +97,7 @@ func (r *Report) tiles() (all []tile) {
 	return all
 }
 
-// isZero reports a met bar that something never happens; it needs no line of its own.
+// isZero reports whether b says that something never happens, and is met; it needs no line of its own.
 func isZero(b Bar) bool { return b.OK && b.Value == 0 && b.Want == "<= 0" }
 
 // relevantBars are the bars that get a line each.

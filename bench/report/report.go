@@ -43,7 +43,7 @@ func New(scenario, what string, seed uint64, machine Machine) *Report {
 		Bars: []Bar{}}
 }
 
-// OK reports that the scenario ran to its end and every bar is met.
+// OK reports whether the scenario ran to its end and every bar is met.
 func (r *Report) OK() bool {
 	for _, b := range r.Bars {
 		if !b.OK {

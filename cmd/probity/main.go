@@ -19,7 +19,8 @@ import (
 	"probity/internal/verify"
 )
 
-// cli is the whole command line. Flags win over PROBITY_* variables, those over the file of --config, that over defaults.
+// cli is the whole command line. Flags win over PROBITY_* variables, those over the file of --config, that over
+// defaults.
 type cli struct {
 	Config  kong.ConfigFlag `help:"TOML file with flag values; keys are flag names." placeholder:"FILE" env:"PROBITY_CONFIG"`
 	Verbose bool            `help:"Log at debug level." short:"v"`
@@ -55,7 +56,8 @@ func main() {
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE) // a closed reader is a write error instead, so that everything is closed in order
 	unsetEmptyVariables()
-	con := &console.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: isTerminal(os.Stderr), Hangups: hangups, NoHangup: nohup}
+	con := &console.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: isTerminal(os.Stderr), Hangups: hangups,
+		NoHangup: nohup}
 	os.Exit(run(ctx, os.Args[1:], con))
 }
 
@@ -76,7 +78,8 @@ func run(ctx context.Context, args []string, con *console.IO) int {
 	var c cli
 	config := &configFile{}
 	exited := -1
-	parser, err := kong.New(&c, append(flagParsers(), kong.Name("probity"), kong.Description("E-mail address verification that never lies and is polite, provably."),
+	parser, err := kong.New(&c, append(flagParsers(), kong.Name("probity"),
+		kong.Description("E-mail address verification that never lies and is polite, provably."),
 		kong.DefaultEnvars("PROBITY"), kong.Configuration(config.load), kong.UsageOnError(),
 		kong.Writers(con.Out, con.Err), kong.Exit(func(code int) { exited = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(con))...)
@@ -121,8 +124,8 @@ func run(ctx context.Context, args []string, con *console.IO) int {
 	return 1
 }
 
-// endAtSignal returns a context that ends at SIGHUP too, unless that was ignored when the process began. From its end on, SIGINT and
-// SIGTERM end the process at once. A further SIGHUP does not: a terminal that closes sends several.
+// endAtSignal returns a context that ends at SIGHUP too, unless that was ignored when the process began. From its end
+// on, SIGINT and SIGTERM end the process at once. A further SIGHUP does not: a terminal that closes sends several.
 func endAtSignal(ctx context.Context, con *console.IO) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(ctx)
 	hangups := con.Hangups
@@ -173,7 +176,7 @@ func printError(con *console.IO, err error, config *configFile) {
 	fmt.Fprintf(con.Err, "probity: %s\n%s", text, config.places(text))
 }
 
-// isTerminal reports a character device, which a pipe and a file are not.
+// isTerminal reports whether f is a character device, which a pipe and a file are not.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0

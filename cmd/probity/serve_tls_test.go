@@ -55,7 +55,8 @@ func TestFrontIsRenewed(t *testing.T) {
 	trusted := writeServerCert(t, cert, key)
 	overrides := filepath.Join(dir, "providers.toml")
 	require.NoError(t, os.WriteFile(overrides, nil, 0o600))
-	p := &serviceEnv{processCtx: context.WithoutCancel(t.Context()), internet: internet{dns: "127.0.0.1:1", smtp: "1"}, overrides: overrides}
+	p := &serviceEnv{processCtx: context.WithoutCancel(t.Context()), internet: internet{dns: "127.0.0.1:1", smtp: "1"},
+		overrides: overrides}
 	s := startServer(t, p, filepath.Join(dir, "data"), "127.0.0.1",
 		"--tls-cert", cert, "--tls-key", key)
 	address := s.base[len("http://"):]
@@ -88,5 +89,5 @@ func TestFrontIsRenewed(t *testing.T) {
 	require.NoError(t, s.err, s.logText())
 }
 
-// logContains reports that the server has written something to its log.
+// logContains reports whether the server has written something to its log.
 func (s *serverProcess) logContains(words string) bool { return strings.Contains(s.logText(), words) }

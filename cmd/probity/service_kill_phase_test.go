@@ -38,13 +38,16 @@ const (
 )
 
 // wantedPhases are the phases that a kill must have hit; the others are optional.
-var wantedPhases = []phase{phaseUpload, phaseAccepted, phaseChunkFlushed, phaseLogSynced, phaseResultWritten, phaseSettled, phaseCallbackSent}
+var wantedPhases = []phase{phaseUpload, phaseAccepted, phaseChunkFlushed, phaseLogSynced, phaseResultWritten,
+	phaseSettled, phaseCallbackSent}
 
 func (g phase) String() string {
-	return [phases]string{"nothing", "upload sync", "accept", "chunk sealed", "log synced", "assembly", "result file", "settle", "callback sent", "over"}[g]
+	return [phases]string{"nothing", "upload sync", "accept", "chunk sealed", "log synced", "assembly", "result file",
+		"settle", "callback sent", "over"}[g]
 }
 
-// phaseMark shows from outside that a phase has begun: callbacks that were received, or the size of a file of the current job.
+// phaseMark shows from outside that a phase has begun: callbacks that were received, or the size of a file of the
+// current job.
 type phaseMark struct {
 	goal  phase
 	calls int32
@@ -108,7 +111,7 @@ func sizeOf(pattern string) int64 {
 	return -1
 }
 
-// hasResultFile reports that the round's job has a result file.
+// hasResultFile reports whether the round's job has a result file.
 func (h *killLoop) hasResultFile() bool {
 	for _, id := range h.activeFolders() {
 		if made, err := filepath.Glob(filepath.Join(h.data, "jobs", id, "result-*")); err == nil && len(made) > 0 {
@@ -237,7 +240,8 @@ func answeredInLog(t *testing.T, s *store.Store, dir, id string) int64 {
 	t.Helper()
 	domains, err := lists.Default()
 	require.NoError(t, err)
-	c := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: dir, Table: engine.DefaultTable(), Lists: domains})
+	c := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: dir, Table: engine.DefaultTable(),
+		Lists: domains})
 	if _, err := os.Stat(filepath.Join(dir, "jobs", id, "rows")); err != nil {
 		return 0 // killed before there was one
 	}

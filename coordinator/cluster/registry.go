@@ -16,8 +16,8 @@ const (
 	forgetAfter = time.Hour        // how long a gone node is shown
 )
 
-// MaxNodes bounds the nodes that are known at one time: a fleet of a thousand, and as many again that were there in the last hour under
-// other names.
+// MaxNodes bounds the nodes that are known at one time: a fleet of a thousand, and as many again that were there in the
+// last hour under other names.
 const MaxNodes = 4096
 
 // Stream is the state of a coordinator's stream to a node.
@@ -108,7 +108,8 @@ func (r *registry) setStream(name string, s Stream, now time.Time) {
 func (r *registry) view(now time.Time) *View {
 	v := &View{Problem: r.problem}
 	maps.DeleteFunc(r.nodes, func(_ string, e *entry) bool {
-		return e.gossip == "" && !e.stream.Live && now.Sub(e.streamLost) >= forgetAfter && now.Sub(e.gossipLost) >= forgetAfter
+		return e.gossip == "" && !e.stream.Live && now.Sub(e.streamLost) >= forgetAfter &&
+			now.Sub(e.gossipLost) >= forgetAfter
 	})
 	for _, e := range r.nodes {
 		if s := e.stateAt(now); s != e.state {
@@ -117,8 +118,10 @@ func (r *registry) view(now time.Time) *View {
 	}
 	r.assignIdentities()
 	for _, e := range r.nodes {
-		n := Node{Name: e.name, Gossip: e.gossip, Listen: e.meta.Listen, Version: cmp.Or(e.stream.Version, e.meta.Version), State: e.state, Since: e.since,
-			Usable: e.stream.Usable && !e.stream.Draining, Identities: slices.Clone(e.stream.Identities), Problem: e.stream.Problem}
+		n := Node{Name: e.name, Gossip: e.gossip, Listen: e.meta.Listen,
+			Version: cmp.Or(e.stream.Version, e.meta.Version), State: e.state, Since: e.since,
+			Usable: e.stream.Usable && !e.stream.Draining, Identities: slices.Clone(e.stream.Identities),
+			Problem: e.stream.Problem}
 		switch reason := r.conflict(e); {
 		case !e.keepsShare():
 		case reason != "":
@@ -157,7 +160,7 @@ func (e *entry) stateAt(now time.Time) State {
 	return Gone
 }
 
-// keepsShare reports that the node has a share: its stream is live or was within KeepShare.
+// keepsShare reports whether the node has a share: its stream is live or was within KeepShare.
 func (e *entry) keepsShare() bool {
 	return e.state == Alive || e.state == Suspect && !e.streamLost.IsZero()
 }
@@ -166,7 +169,8 @@ func (e *entry) keepsShare() bool {
 func (r *registry) assignIdentities() {
 	maps.DeleteFunc(r.owners, func(id, owner string) bool {
 		e := r.nodes[owner]
-		return e == nil || !e.keepsShare() || !slices.ContainsFunc(e.stream.Identities, func(i Identity) bool { return i.Name == id })
+		return e == nil || !e.keepsShare() || !slices.ContainsFunc(e.stream.Identities,
+			func(i Identity) bool { return i.Name == id })
 	})
 	for _, name := range slices.Sorted(maps.Keys(r.nodes)) {
 		e := r.nodes[name]

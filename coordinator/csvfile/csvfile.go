@@ -138,7 +138,7 @@ func appendUnquoted(dst, cell []byte) []byte {
 	}
 }
 
-// blank reports that a cell is empty after trimming.
+// blank reports whether a cell is empty after trimming.
 func blank(cell []byte, quoted bool) bool {
 	if quoted {
 		cell = appendUnquoted(nil, cell)

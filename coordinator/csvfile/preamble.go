@@ -190,7 +190,7 @@ func normalizeName(s string) string {
 	return strings.ToLower(strings.Join(strings.Fields(s), ""))
 }
 
-// isBinary reports a control character that no text has.
+// isBinary reports whether r is a control character that no text has.
 func isBinary(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }
 
 func notText() *Error {

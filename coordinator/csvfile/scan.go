@@ -123,7 +123,7 @@ func (d *Dialect) checkRow(b *Block, r *Row) error {
 	return nil
 }
 
-// longField reports a plain cell over the bound; quoted cells are checked while they are read.
+// longField reports whether line is a plain cell over the bound; quoted cells are checked while they are read.
 func (d *Dialect) longField(line []byte) bool {
 	if bytes.IndexByte(line, '"') >= 0 {
 		return false

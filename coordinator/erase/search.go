@@ -106,8 +106,8 @@ func (e *erasure) searchFrame(u *jobfiles.Upload, index int, r *frameReader) err
 	return nil
 }
 
-// searchBlock finds the address in a block. The e-mail cell is compared in folded form; other text is searched for addresses.
-// An e-mail cell with another address is not searched.
+// searchBlock finds the address in a block. The e-mail cell is compared in folded form; other text is searched for
+// addresses. An e-mail cell with another address is not searched.
 func (e *erasure) searchBlock(b *csvfile.Block, m *blockMentions) {
 	m.ranges, m.rows, m.suggestions = m.ranges[:0], m.rows[:0], m.suggestions[:0]
 	for i := range b.Rows {
@@ -180,7 +180,8 @@ func (e *erasure) addressStart(run string) int {
 	return -1
 }
 
-// isLocal reports a character of an unquoted local part (RFC 5322 section 3.2.3, RFC 6531), except the pipe, a delimiter.
+// isLocal reports whether c is a character of an unquoted local part (RFC 5322 section 3.2.3, RFC 6531), except the
+// pipe, a delimiter.
 func isLocal(c byte) bool {
 	return c >= 0x80 || isAlnum(c) || strings.IndexByte("!#$%&'*+-/=?^_`{}~.", c) >= 0
 }

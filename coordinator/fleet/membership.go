@@ -11,17 +11,19 @@ import (
 
 // membership says which identity owns which keys at one moment. It is immutable.
 type membership struct {
-	view          *cluster.View
-	set           *shard.Set // all that keep a share
-	usable        *shard.Set // those of them that take work now
-	shares        map[string]share
-	identities    map[*member][]string // that have a share, of each node
-	startDelayEnd time.Time            // narrow keys have no owner before: after a start, and where a former set was dropped
-	joinsAt       time.Time            // when identities that wait join the set; zero: none waits
+	view       *cluster.View
+	set        *shard.Set // all that keep a share
+	usable     *shard.Set // those of them that take work now
+	shares     map[string]share
+	identities map[*member][]string // that have a share, of each node
+	// narrow keys have no owner before: after a start, and where a former set was dropped
+	startDelayEnd time.Time
+	joinsAt       time.Time // when identities that wait join the set; zero: none waits
 	quarantines   quarantines
-	wideSets      map[string]*shard.Set // provider at which an identity is quarantined, "" for the others -> the set that shares it; nil: all
-	formerSets    []formerSet           // replaced a moment ago, oldest first
-	replaced      chan struct{}         // closed when there is a later membership
+	// provider at which an identity is quarantined, "" for the others -> the set that shares it; nil: all
+	wideSets   map[string]*shard.Set
+	formerSets []formerSet   // replaced a moment ago, oldest first
+	replaced   chan struct{} // closed when there is a later membership
 }
 
 // share is one identity of the set.
@@ -39,8 +41,9 @@ type formerSet struct {
 	closedAt     time.Time
 }
 
-// availableAt is when another source may take a route that an identity owned in the set, for jobs: when that one has closed its
-// connections and, if it was at work to the end, when its per-minute budget has expired. Zero if it never contacted a receiver.
+// availableAt is when another source may take a route that an identity owned in the set, for jobs: when that one has
+// closed its connections and, if it was at work to the end, when its per-minute budget has expired. Zero if it never
+// contacted a receiver.
 func (f *formerSet) availableAt(was shard.Identity) time.Time {
 	if f.neverAsked[was.Name] {
 		return time.Time{}
@@ -51,12 +54,12 @@ func (f *formerSet) availableAt(was shard.Identity) time.Time {
 	return f.closedAt
 }
 
-// maxFormerSets bounds the former sets of a membership. The oldest is dropped first, and all narrow routes wait as long as its own
-// would have: it would take as many departures, one by one within a minute.
+// maxFormerSets bounds the former sets of a membership. The oldest is dropped first, and all narrow routes wait as long
+// as its own would have: it would take as many departures, one by one within a minute.
 const maxFormerSets = 16
 
-// joinInterval, times the former sets, is the time between a change of the set and the next identity that joins. So joins are
-// together where there are many, and never need more than maxFormerSets in a minute.
+// joinInterval, times the former sets, is the time between a change of the set and the next identity that joins. So
+// joins are together where there are many, and never need more than maxFormerSets in a minute.
 const joinInterval = time.Minute / (maxFormerSets * (maxFormerSets - 1) / 2)
 
 // nextJoin is when identities may join the set.
@@ -70,7 +73,8 @@ func nextJoin(former []formerSet) time.Time {
 
 // newMembership derives the membership of a view; old is the one before it, nil for none.
 func newMembership(view *cluster.View, members map[string]*member, old *membership, now time.Time) *membership {
-	r := &membership{view: view, quarantines: quarantines{}, shares: map[string]share{}, identities: map[*member][]string{}, replaced: make(chan struct{})}
+	r := &membership{view: view, quarantines: quarantines{}, shares: map[string]share{},
+		identities: map[*member][]string{}, replaced: make(chan struct{})}
 	if old != nil {
 		r.quarantines, r.startDelayEnd = old.quarantines, old.startDelayEnd
 		for _, f := range old.formerSets {
@@ -142,8 +146,8 @@ func next(before *shard.Set, ids []shard.Identity) *shard.Set {
 	return s
 }
 
-// keyOf is the key by which an address is assigned to an identity. A narrow key (a narrow route, or one domain of a provider with
-// tenants) belongs to one source in the whole cluster.
+// keyOf is the key by which an address is assigned to an identity. A narrow key (a narrow route, or one domain of a
+// provider with tenants) belongs to one source in the whole cluster.
 func keyOf(route *engine.Route, a engine.Address) (k shard.Key, narrow bool) {
 	p := route.Provider
 	switch {
@@ -167,13 +171,14 @@ type owner struct {
 	readyAt time.Time // zero: now
 }
 
-// found reports that an identity owns the key, usable or not.
+// found reports whether an identity owns the key, usable or not.
 func (o *owner) found() bool { return o.identity != "" }
 
-// ready reports that the owner may be used now.
+// ready reports whether the owner may be used now.
 func (o *owner) ready() bool { return o.found() && o.usable && o.readyAt.IsZero() }
 
-// ownerOf finds the identity that owns a key of a provider. At a wide provider it is the pinned one while that has a share.
+// ownerOf finds the identity that owns a key of a provider. At a wide provider it is the pinned one while that has a
+// share.
 func (m *membership) ownerOf(k shard.Key, narrow bool, of *engine.Provider, pinned string, now time.Time) owner {
 	set := m.set
 	if !narrow {
@@ -203,8 +208,8 @@ func (m *membership) ownerOf(k shard.Key, narrow bool, of *engine.Provider, pinn
 	return o
 }
 
-// absentOwners are the absent nodes whose rows wait for them, and until when: then the routes go to others. A node without a share
-// owns nothing that could wait.
+// absentOwners are the absent nodes whose rows wait for them, and until when: then the routes go to others. A node
+// without a share owns nothing that could wait.
 func (m *membership) absentOwners() (nodes []string, until time.Time) {
 	owns := map[string]bool{}
 	for _, s := range m.shares {
@@ -223,9 +228,11 @@ func (m *membership) absentOwners() (nodes []string, until time.Time) {
 	return nodes, until
 }
 
-// ownerForSingle finds the identity that takes a single call now. A narrow key's former owner serves it during the hand-over; at a
-// wide provider, where each source has its own budget, the next best identity does while the owner is absent.
-func (m *membership) ownerForSingle(k shard.Key, narrow bool, of *engine.Provider, without map[*member]bool, now time.Time) owner {
+// ownerForSingle finds the identity that takes a single call now. A narrow key's former owner serves it during the
+// hand-over; at a wide provider, where each source has its own budget, the next best identity does while the owner is
+// absent.
+func (m *membership) ownerForSingle(k shard.Key, narrow bool, of *engine.Provider, without map[*member]bool,
+	now time.Time) owner {
 	o := m.ownerOf(k, narrow, of, "", now)
 	if narrow {
 		closing := false // another source may still have connections for the key

@@ -12,12 +12,12 @@ import (
 	"probity/prober/wire"
 )
 
-// A wide provider is spread over all sources, and each has its own budget there. So a source that is quarantined at the provider, or
-// everywhere, loses its share of that provider until its node reports the end: its rows go to the other sources. A narrow route has
-// no other source: its rows stay, and are answered UNKNOWN.
+// A wide provider is spread over all sources, and each has its own budget there. So a source that is quarantined at the
+// provider, or everywhere, loses its share of that provider until its node reports the end: its rows go to the other
+// sources. A narrow route has no other source: its rows stay, and are answered UNKNOWN.
 
-// quarantines are the wide providers at which sources are quarantined, and until when that holds without a status of the node.
-// Those of a membership are immutable.
+// quarantines are the wide providers at which sources are quarantined, and until when that holds without a status of
+// the node. Those of a membership are immutable.
 type quarantines map[quarantine]time.Time
 
 type quarantine struct {
@@ -26,11 +26,12 @@ type quarantine struct {
 }
 
 const (
-	statusInterval  = 2 * time.Second  // between two readings of the nodes' statuses
-	quarantineGrace = 10 * time.Second // a quarantine seen in a row's result holds so long before the node's status must confirm it
+	statusInterval = 2 * time.Second // between two readings of the nodes' statuses
+	// a quarantine seen in a row's result holds so long before the node's status must confirm it
+	quarantineGrace = 10 * time.Second
 )
 
-// has reports that a source is quarantined at a provider, or everywhere.
+// has reports whether a source is quarantined at a provider, or everywhere.
 func (q quarantines) has(identity, provider string) bool {
 	_, atProvider := q[quarantine{identity, provider}]
 	_, everywhere := q[quarantine{identity, ""}]
@@ -102,7 +103,8 @@ func (m *membership) updateWideSets() {
 	}
 	m.wideSets = map[string]*shard.Set{}
 	for p := range providers {
-		left := slices.DeleteFunc(slices.Clone(m.set.All()), func(id shard.Identity) bool { return m.quarantines.has(id.Name, p) })
+		left := slices.DeleteFunc(slices.Clone(m.set.All()),
+			func(id shard.Identity) bool { return m.quarantines.has(id.Name, p) })
 		if len(left) == 0 {
 			left = m.set.All() // all are quarantined: each row's result says so
 		}
@@ -135,7 +137,8 @@ func (f *Fleet) redirectBlocked(p *part, rows []wire.Result) []wire.Result {
 			f.setQuarantines(next)
 			r = f.membership.Load()
 		}
-		if sharers := r.sharersOf(provider); !slices.ContainsFunc(sharers.All(), func(id shard.Identity) bool { return !r.quarantines.has(id.Name, provider.ID) }) {
+		if sharers := r.sharersOf(provider); !slices.ContainsFunc(sharers.All(),
+			func(id shard.Identity) bool { return !r.quarantines.has(id.Name, provider.ID) }) {
 			continue // every source is quarantined: that is the answer
 		}
 		rows[i].Outcome, rows[i].Due = wire.Returned, now.Add(time.Second)

@@ -12,13 +12,14 @@ import (
 	"probity/prober/wire"
 )
 
-// part is the rows of a batch that go to one node, for all of its identities: to send and to follow a part costs as much as
-// many rows.
+// part is the rows of a batch that go to one node, for all of its identities: to send and to follow a part costs as
+// much as many rows.
 type part struct {
-	batch   wire.Batch
-	node    *member
-	keys    []narrowKey // the narrow keys of its rows
-	maxRows int         // at a shared provider what these send in half a minute, so that the rows of two jobs take turns
+	batch wire.Batch
+	node  *member
+	keys  []narrowKey // the narrow keys of its rows
+	// at a shared provider what these send in half a minute, so that the rows of two jobs take turns
+	maxRows int
 }
 
 // minPartRows is the fewest rows of a source that are worth a batch of their own.
@@ -31,7 +32,7 @@ type narrowKey struct {
 	identity string
 }
 
-// ownerChanged reports that a narrow key of the part has another owner now.
+// ownerChanged reports whether a narrow key of the part has another owner now.
 func (p *part) ownerChanged(r *membership) bool {
 	for _, k := range p.keys {
 		if id, ok := ownerIn(r.set, k.key, k.route.Provider); ok && id.Name != k.identity {
@@ -96,7 +97,8 @@ func (f *Fleet) verifyPart(ctx context.Context, p *part, hold time.Duration, c *
 		return
 	}
 	if !errors.Is(err, wire.ErrGone) {
-		f.cfg.Log.Warn("a node did not finish its rows; they are asked again", "job", c.b.Job, "rows", len(p.batch.Rows), "error", err)
+		f.cfg.Log.Warn("a node did not finish its rows; they are asked again", "job", c.b.Job, "rows",
+			len(p.batch.Rows), "error", err)
 	}
 	now, rows := time.Now(), p.batch.Rows
 	if lost, ok := errors.AsType[*wire.Lost](err); ok { // else nothing was sent to the node
@@ -204,7 +206,8 @@ func (s *batchSplitter) assign(row *wire.Row) {
 		if s.owner.readyAt.After(s.now) {
 			due = s.owner.readyAt
 		}
-		s.returned = append(s.returned, wire.Result{Row: row.Number, Attempt: row.Attempt, Outcome: wire.Returned, Due: due})
+		s.returned = append(s.returned, wire.Result{Row: row.Number, Attempt: row.Attempt, Outcome: wire.Returned,
+			Due: due})
 		return
 	}
 	p := s.part
@@ -240,14 +243,15 @@ func (s *batchSplitter) assign(row *wire.Row) {
 }
 
 // verdictFor is the verdict of an address that is not probed.
-func verdictFor(reason engine.Reason, rule string, flags engine.Flags, route *engine.Route, now time.Time) engine.Verdict {
+func verdictFor(reason engine.Reason, rule string, flags engine.Flags, route *engine.Route,
+	now time.Time) engine.Verdict {
 	v := engine.VerdictFor(reason, rule, flags, now)
 	v.ProviderID, v.ProviderName, v.MX = route.Provider.ID, route.Provider.Name, route.MX
 	return v
 }
 
-// Awaited is until when rows may wait for absent sources: until others have taken their shares and may start. Zero, or a time in the
-// past, if no rows wait.
+// Awaited is until when rows may wait for absent sources: until others have taken their shares and may start. Zero, or
+// a time in the past, if no rows wait.
 func (f *Fleet) Awaited() time.Time {
 	r := f.membership.Load()
 	until := r.startDelayEnd

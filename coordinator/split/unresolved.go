@@ -7,23 +7,26 @@ import (
 	"probity/engine"
 )
 
-// A domain whose lookup fails is usually broken itself, and its rows get dns_error. After several failures in a row the cause may be
-// our resolver or network. Then a random name below a domain that was found is looked up (the resolver check). Only if that
-// fails too are failed domains looked up again, at most three times, before their rows get dns_error. The first failed
-// domain is held for a moment, because others may follow: until a domain is found, or no other lookup is pending.
+// A domain whose lookup fails is usually broken itself, and its rows get dns_error. After several failures in a row the
+// cause may be our resolver or network. Then a random name below a domain that was found is looked up (the resolver
+// check). Only if that fails too are failed domains looked up again, at most three times, before their rows get
+// dns_error. The first failed domain is held for a moment, because others may follow: until a domain is found, or no
+// other lookup is pending.
 const (
 	failuresForCheck = 3               // consecutive failures that start a resolver check
 	suspectFor       = 5 * time.Second // the resolver is suspect after a failed check
 	undecidedFor     = time.Second     // least time that a failed domain is held while other lookups are pending
 	promptLookup     = time.Second     // a healthy resolver answers the check within this time
-	unhealthyFor     = time.Minute     // after a failed check, failed domains are retried this long even if a check succeeds
-	outageFailures   = 20              // as many consecutive failures mean an outage, even if a check then succeeds
+	// after a failed check, failed domains are retried this long even if a check succeeds
+	unhealthyFor   = time.Minute
+	outageFailures = 20 // as many consecutive failures mean an outage, even if a check then succeeds
 )
 
 // retryDelays is when a domain is looked up again after each failure: longer than the resolver caches the failure.
 var retryDelays = [...]time.Duration{6 * time.Second, 15 * time.Second, 45 * time.Second}
 
-// unresolvedDomains holds the domains whose lookup has failed and whose rows are not answered yet. They count as pending lookups.
+// unresolvedDomains holds the domains whose lookup has failed and whose rows are not answered yet. They count as
+// pending lookups.
 type unresolvedDomains struct {
 	failuresInRow  int
 	checking       bool             // a resolver check is in progress
@@ -60,7 +63,7 @@ func (ud *unresolvedDomains) addRow(x *domain, r splitRow) {
 	}
 }
 
-// checkDue reports that so many lookups have failed in a row that the resolver is to be checked.
+// checkDue reports whether so many lookups have failed in a row that the resolver is to be checked.
 func (ud *unresolvedDomains) checkDue(now time.Time) bool {
 	return ud.failuresInRow >= failuresForCheck && !ud.checking && !now.Before(ud.suspectUntil)
 }
@@ -94,7 +97,8 @@ func (ud *unresolvedDomains) handleAnswer(x *domain, now time.Time) bool {
 // checkDone handles the result of the resolver check; working: the resolver answered.
 func (ud *unresolvedDomains) checkDone(working bool, now time.Time) {
 	ud.checking = false
-	isolated := ud.failuresInRow < outageFailures && (ud.checkFailedAt.IsZero() || now.Sub(ud.checkFailedAt) >= unhealthyFor)
+	isolated := ud.failuresInRow < outageFailures &&
+		(ud.checkFailedAt.IsZero() || now.Sub(ud.checkFailedAt) >= unhealthyFor)
 	if working {
 		ud.failuresInRow, ud.undecidedSince = 0, time.Time{}
 	} else {
@@ -135,7 +139,8 @@ func (ud *unresolvedDomains) nextDue(now time.Time) *domain {
 
 // release takes a domain that is itself broken, or nil: another domain was found since, or no other lookup is pending.
 func (ud *unresolvedDomains) release(idle bool, now time.Time) *domain {
-	if len(ud.undecided) == 0 || ud.checking || !idle && (ud.failuresInRow > 0 || now.Before(ud.undecidedSince.Add(undecidedFor))) {
+	if len(ud.undecided) == 0 || ud.checking || !idle &&
+		(ud.failuresInRow > 0 || now.Before(ud.undecidedSince.Add(undecidedFor))) {
 		return nil
 	}
 	x := ud.undecided[0]

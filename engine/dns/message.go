@@ -46,7 +46,7 @@ const (
 	nxDomain
 )
 
-// failed reports that the answer says nothing about the name.
+// failed reports whether the answer says nothing about the name.
 func (o outcome) failed() bool { return o < found }
 
 // answer is what a message says about a question.
@@ -60,7 +60,7 @@ type answer struct {
 	ttl         uint32 // seconds; the lowest of all records used, or that of RFC 2308 section 5
 }
 
-// onlyBadHosts reports that there are MX records, but none with a valid host.
+// onlyBadHosts reports whether there are MX records, but none with a valid host.
 func (a *answer) onlyBadHosts() bool {
 	return a.badMX > 0 && (len(a.mx) == 0 || len(a.mx) == 1 && a.mx[0].Host == ".")
 }
@@ -283,7 +283,7 @@ func (r *reply) negative(o outcome) answer {
 // maxName is the longest name in text without its final dot (RFC 1035 section 2.3.4).
 const maxName = 253
 
-// validName reports a name that can be looked up: lower-case labels of 1 to 63 bytes, 253 in all, of letters, digits,
+// validName reports whether name can be looked up: lower-case labels of 1 to 63 bytes, 253 in all, of letters, digits,
 // hyphens and underscores.
 func validName(name string) bool {
 	if name == "" || len(name) > maxName {

@@ -83,7 +83,7 @@ func (r *Resolver) trustsDenial(ctx context.Context, s *server) bool {
 	return true
 }
 
-// condemns reports an answer that may make addresses invalid: no such domain, no MX, no address. Most hosts have no
+// condemns reports whether o may make addresses invalid: no such domain, no MX, no address. Most hosts have no
 // AAAA: that condemns none.
 func condemns(o outcome, kind uint16) bool {
 	return o == nxDomain || o == noData && kind != typeAAAA

@@ -50,7 +50,7 @@ func (i *index) has(name string) bool {
 	return found
 }
 
-// covers reports a domain that is an entry or a sub-domain of one.
+// covers reports whether domain is an entry or a sub-domain of one.
 func (i *index) covers(domain string) bool {
 	for {
 		if i.has(domain) {

@@ -5,7 +5,7 @@ import "strings"
 // maxLocal is the longest local part (RFC 5321 section 4.5.3.1.1).
 const maxLocal = 64
 
-// Role reports a lower-case local part that names a function and not a person; doc.go has the rules.
+// Role reports whether local names a function and not a person; doc.go has the rules.
 func (s *Set) Role(local string) bool {
 	if len(local) > maxLocal {
 		return false
@@ -29,7 +29,7 @@ func (s *Set) isRoleName(base string) bool {
 	return len(name) > 1 && s.role.hasBytes(name)
 }
 
-// isQualifiedRole reports that every part is a role, a qualifier or a number, and one of them a role.
+// isQualifiedRole reports whether every part is a role, a qualifier or a number, and one of them a role.
 // Roles of two letters do not count here: they are too often initials.
 func (s *Set) isQualifiedRole(base string) bool {
 	found := false

@@ -61,17 +61,18 @@ func (s *Set) DomainFlags(domain string) (fl engine.Flags) {
 	return fl
 }
 
-// Disposable reports a lower-case A-label domain that is listed, or a sub-domain of one.
+// Disposable reports whether domain is listed, or a sub-domain of one.
 func (s *Set) Disposable(domain string) bool { return s.disposable.covers(domain) }
 
-// Alias reports the domain of a service that forwards mail to its customer's mailbox elsewhere, or a sub-domain of one.
+// Alias reports whether domain is the domain of a service that forwards mail to its customer's mailbox elsewhere, or a
+// sub-domain of one.
 func (s *Set) Alias(domain string) bool { return s.alias.covers(domain) }
 
-// Free reports a domain with free mailboxes for anyone.
+// Free reports whether domain is a domain with free mailboxes for anyone.
 func (s *Set) Free(domain string) bool { return s.free.has(domain) }
 
-// Known reports a domain that gives mailboxes or aliases: such a domain is not a typo, however close it is to a major
-// provider's. Every major provider's domain is on the free list.
+// Known reports whether domain is a domain that gives mailboxes or aliases: such a domain is not a typo, however close
+// it is to a major provider's. Every major provider's domain is on the free list.
 func (s *Set) Known(domain string) bool { return s.free.has(domain) || s.Alias(domain) }
 
 // Suggest is the address that was probably meant, "" for none.

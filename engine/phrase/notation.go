@@ -148,7 +148,7 @@ func parseAtom(text string) Atom {
 	return a
 }
 
-// spaceless reports the scripts of East Asia, which write words without spaces.
+// spaceless reports whether r is of a script that writes words without spaces.
 func spaceless(r rune) bool { return r >= 0x2e80 && r <= 0xffdc }
 
 // variants lists a phrase with and without each of its optional slots.

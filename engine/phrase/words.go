@@ -70,7 +70,7 @@ func endsToken(c byte) bool {
 	return false
 }
 
-// dotInside reports the dot of a number or a name, not the end of a sentence that lacks its space.
+// dotInside reports whether the dot at i is one of a number or a name, not the end of a sentence that lacks its space.
 func dotInside(line string, i int) bool {
 	if i == 0 || i+1 == len(line) {
 		return false

@@ -72,7 +72,7 @@ func (s *Session) closeGracefully(expected bool) {
 	s.in.release()
 }
 
-// isTimeout reports that a deadline passed.
+// isTimeout reports whether a deadline passed.
 func isTimeout(err error) bool {
 	var ne net.Error
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &ne) && ne.Timeout()

@@ -134,7 +134,7 @@ func dialFault(ctx context.Context, err error) Fault {
 	return Fault{Event: engine.EventConnectFailed, Detail: "the connection failed"}
 }
 
-// isLocalFailure reports an error that has its cause on this machine.
+// isLocalFailure reports whether err has its cause on this machine.
 func isLocalFailure(err error) bool {
 	for _, cause := range [...]error{errLocal, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE, syscall.EMFILE,
 		syscall.ENFILE,

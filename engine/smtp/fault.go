@@ -21,7 +21,7 @@ type Fault struct {
 	RetryPlain bool
 }
 
-// None reports that nothing went wrong.
+// None reports whether nothing went wrong.
 func (f Fault) None() bool { return f.Event == engine.EventReply && f.Reply.Code == 0 }
 
 // refusalFault is a reply that ends the dialogue. 421 says that the server closes (RFC 5321 section 3.8).

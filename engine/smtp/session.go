@@ -58,7 +58,7 @@ func (s *Session) RoundTrip() time.Duration { return s.roundTrip }
 // tells.
 func (s *Session) Confirmed() bool { return (s.confirmed || s.cfg.Settle > 0) && !s.outOfStep }
 
-// Unusable reports a session that must not be used again, except for Close and Quit.
+// Unusable reports whether s must not be used again, except for Close and Quit.
 func (s *Session) Unusable() bool { return s.unusable }
 
 // begin binds the call in progress to its context. The returned function ends the binding. If the context ended first,

@@ -10,7 +10,7 @@ import (
 // UTF-8.
 const maxPath = 512
 
-// sendable reports a text that cannot break its command line.
+// sendable reports whether text cannot break its command line.
 func sendable(text string) bool {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; c < ' ' || c == 0x7f {
@@ -20,8 +20,8 @@ func sendable(text string) bool {
 	return len(text) <= maxPath
 }
 
-// isPlain reports a recipient of letters, digits and common punctuation, which can be sent to any server: one check
-// instead of all that follow.
+// isPlain reports whether r is a recipient of letters, digits and common punctuation, which can be sent to any server:
+// one check instead of all that follow.
 func (r Rcpt) isPlain() bool {
 	return r.Local != "" && r.Domain != "" && len(r.Local) <= maxPath && len(r.Domain) <= maxPath && isPlain(r.Local) &&
 		isPlain(r.Domain)
@@ -36,7 +36,7 @@ func isPlain(text string) bool {
 	return true
 }
 
-// sendable reports a recipient that cannot break its brackets: spaces and brackets are for quoted local parts only.
+// sendable reports whether r cannot break its brackets: spaces and brackets are for quoted local parts only.
 func (r Rcpt) sendable() bool {
 	if r.Local == "" || r.Domain == "" || !sendable(r.Local) || !sendable(r.Domain) ||
 		strings.ContainsAny(r.Domain, "<> \"\\@") {
@@ -45,7 +45,7 @@ func (r Rcpt) sendable() bool {
 	return quoted(r.Local) || !strings.ContainsAny(r.Local, "<> \"\\@,:;")
 }
 
-// quoted reports a whole quoted string (RFC 5321 section 4.1.2).
+// quoted reports whether local is a whole quoted string (RFC 5321 section 4.1.2).
 func quoted(local string) bool {
 	if len(local) < 2 || local[0] != '"' || local[len(local)-1] != '"' {
 		return false
@@ -74,7 +74,7 @@ func ascii(text string) bool {
 	return true
 }
 
-// quotes reports that a reply names a recipient, case ignored.
+// quotes reports whether a reply names a recipient, case ignored.
 func quotes(r engine.Reply, rcpt Rcpt) bool {
 	for _, line := range r.Lines {
 		if quotedIn(line, rcpt) {
@@ -107,7 +107,7 @@ func quotedIn(line string, rcpt Rcpt) bool {
 	}
 }
 
-// wordByte reports a byte that may belong to an address.
+// wordByte reports whether c may belong to an address.
 func wordByte(c byte) bool {
 	return c >= 0x80 || 'a' <= c|0x20 && c|0x20 <= 'z' || digit(c) || strings.IndexByte("!#$%&*+-/=?^_{|}~.", c) >= 0
 }

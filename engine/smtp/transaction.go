@@ -15,7 +15,7 @@ type Rcpt struct {
 	NewTransaction bool   // begins a new transaction
 }
 
-// NeedsUTF8 reports a recipient that can be sent only to a server with SMTPUTF8 (RFC 6531 section 3.4).
+// NeedsUTF8 reports whether r can be sent only to a server with SMTPUTF8 (RFC 6531 section 3.4).
 func (r Rcpt) NeedsUTF8() bool { return !ascii(r.Local) || !ascii(r.Domain) }
 
 // Outcome is how a transaction ended.

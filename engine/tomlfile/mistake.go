@@ -86,7 +86,7 @@ func (p Part) report(alone bool, key, format string, args ...any) {
 	p.Add(&Mistake{Line: line, Key: path, Part: p.Words, Text: fmt.Sprintf(format, args...), Alone: alone})
 }
 
-// HasMistake reports a mistake at one of the part's own lines.
+// HasMistake reports whether there is a mistake at one of the part's own lines.
 func (p Part) HasMistake() bool {
 	return slices.ContainsFunc(*p.Mistakes, func(m *Mistake) bool {
 		line, own := p.Lines[m.Key]

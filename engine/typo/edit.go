@@ -5,7 +5,7 @@ import "strings"
 // shortName is the length of a short name: another letter in a name up to this length often makes another word.
 const shortName = 5
 
-// isNameTypo reports that a typed name is meant to be want.
+// isNameTypo reports whether a typed name is meant to be want.
 //
 //   - Two neighbours swapped, and a letter doubled or a double one typed once, are typos; but not the first letter
 //     doubled in an abbreviation or word, not two letters swapped in one of three letters, and not a letter doubled in
@@ -44,8 +44,8 @@ func isNameTypo(typed, want string, kind distinctness) bool {
 	return near || repeats || !short && isLatin(typed[i])
 }
 
-// isStray reports that the character at i came from a finger that touched two keys, or from one that was too early or
-// too late.
+// isStray reports whether the character at i came from a finger that touched two keys, or from one that was too early
+// or too late.
 func isStray(typed string, i int) bool {
 	if typed[i] == '-' || i == len(typed)-1 && isLatin(typed[i]) {
 		return true

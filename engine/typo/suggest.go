@@ -107,16 +107,16 @@ func Suggest(domain string, known func(string) bool) (string, bool) {
 	return found, true
 }
 
-// surelyDistinct reports that two domains whose first letters differ cannot be typos of each other. It compares a few
-// octets only: the one edit affects the first letter, so what follows the third is the same. The lengths differ by at
-// most two, and want has at least five octets. (BenchmarkSuggest)
+// surelyDistinct reports whether two domains whose first letters differ cannot be typos of each other. It compares a
+// few octets only: the one edit affects the first letter, so what follows the third is the same. The lengths differ by
+// at most two, and want has at least five octets. (BenchmarkSuggest)
 func surelyDistinct(typed, want string) bool {
 	n, m := len(typed), len(want)
 	return typed[n-1] != want[m-1] || typed[n-2] != want[m-2] || n > 5 && m > 5 && typed[n-3] != want[m-3] ||
 		n > 8 && m > 8 && typed[n-5] != want[m-5]
 }
 
-// isTypo reports that a typed domain, cut at its first dot, is meant to be want.
+// isTypo reports whether a typed domain, cut at its first dot, is meant to be want.
 func isTypo(typed, typedName, typedTail string, dotted bool, want string, kind distinctness) bool {
 	name, tail, _ := strings.Cut(want, ".")
 	switch {
@@ -146,7 +146,7 @@ func isTailTypo(typed, typedTail, tail string, kind distinctness) bool {
 	return !icann && !strings.Contains(suffix, ".") || icann && suffix != typedTail
 }
 
-// isDotTypo reports that two domains differ by one edit, and that it affects a dot.
+// isDotTypo reports whether two domains differ by one edit, and that it affects a dot.
 func isDotTypo(typed, want string) bool {
 	e, i := oneEdit(typed, want)
 	switch {

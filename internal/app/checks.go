@@ -10,8 +10,8 @@ import (
 	"probity/engine"
 )
 
-// Invalid addresses, URLs and networks are reported while the command line is read: before anything is opened, and with the
-// name of the flag.
+// Invalid addresses, URLs and networks are reported while the command line is read: before anything is opened, and with
+// the name of the flag.
 
 // listenFlag is a flag that gives the address of a listener.
 type listenFlag struct{ name, address string }
@@ -19,7 +19,8 @@ type listenFlag struct{ name, address string }
 // check refuses an invalid address. Whether this machine has the address shows when it is opened.
 func (f listenFlag) check() error {
 	if _, _, err := splitAddress(f.address); err != nil {
-		return fmt.Errorf("--%s %q: write ADDRESS:PORT, e.g. 127.0.0.1:8080, or :PORT for all addresses", f.name, f.address)
+		return fmt.Errorf("--%s %q: write ADDRESS:PORT, e.g. 127.0.0.1:8080, or :PORT for all addresses", f.name,
+			f.address)
 	}
 	return nil
 }
@@ -29,18 +30,20 @@ func (f listenFlag) checkApart(others ...listenFlag) error {
 	host, port, err := splitAddress(f.address)
 	for _, other := range others {
 		otherHost, otherPort, otherErr := splitAddress(other.address)
-		if err != nil || otherErr != nil || port == 0 || port != otherPort { // check refuses what is invalid; the system chooses a port for 0
+		// check refuses what is invalid; the system chooses a port for 0
+		if err != nil || otherErr != nil || port == 0 || port != otherPort {
 			continue
 		}
 		if host == otherHost || covers(host, otherHost) || covers(otherHost, host) {
-			return fmt.Errorf("--%s %s and --%s %s are the same port: give each a port of its own", f.name, f.address, other.name, other.address)
+			return fmt.Errorf("--%s %s and --%s %s are the same port: give each a port of its own", f.name, f.address,
+				other.name, other.address)
 		}
 	}
 	return nil
 }
 
-// covers reports a host that is the address of the other, or stands for all addresses of this machine or of IPv4 and the other with
-// them. What a name stands for shows when it is opened.
+// covers reports whether host is the address of the other, or stands for all addresses of this machine or of IPv4 and
+// the other with them. What a name stands for shows when it is opened.
 func covers(host, other string) bool {
 	if host == "" {
 		host = netip.IPv6Unspecified().String()

@@ -34,7 +34,8 @@ import (
 	"probity/store/feedback"
 )
 
-// Node is a coordinator and a prober in one process, connected by method calls; or a coordinator and a fleet of remote probers.
+// Node is a coordinator and a prober in one process, connected by method calls; or a coordinator and a fleet of remote
+// probers.
 type Node struct {
 	Store       *store.Store
 	Cache       *cache.Cache // nil with a fleet
@@ -64,7 +65,8 @@ type NodeConfig struct {
 	Warn       *slog.Logger // for warnings to the user who waits; nil is Log
 	Lists      nodeflags.ListChanges
 	ResultForm results.Form
-	MakeDir    func() error // makes Dir, once the flags are checked and before anything is in it; nil if there is nothing to make
+	// makes Dir, once the flags are checked and before anything is in it; nil if there is nothing to make
+	MakeDir func() error
 
 	metrics     prometheus.Registerer // nil for none
 	retain      RetainFlags
@@ -75,8 +77,8 @@ type NodeConfig struct {
 	callbackSource string // the flag --callback-source of a service
 }
 
-// localInFlightRows is how many rows are in flight with the prober of this process. A fleet has more: its rows travel longer and use more
-// processors.
+// localInFlightRows is how many rows are in flight with the prober of this process. A fleet has more: its rows travel
+// longer and use more processors.
 const localInFlightRows = 32 << 10
 
 // OpenNode opens the stores and connects the components. It starts nothing.
@@ -114,7 +116,8 @@ func OpenNode(f *nodeflags.Probing, cfg NodeConfig) (n *Node, err error) {
 	}
 	if n.Store, err = store.Open(state, filepath.Join(cfg.Dir, "state")); err != nil {
 		if errors.Is(err, syscall.EAGAIN) {
-			err = fmt.Errorf("another probity is at work in %s: wait for it, stop it, or name another folder: %w", cfg.Dir, err)
+			err = fmt.Errorf("another probity is at work in %s: wait for it, stop it, or name another folder: %w",
+				cfg.Dir, err)
 		}
 		return n, err
 	}
@@ -145,12 +148,14 @@ func (n *Node) openProber(f *nodeflags.Probing, table *engine.Table, cfg NodeCon
 		n.fleet, err = cfg.members.newFleet(n, cfg)
 		return n.fleet, err
 	}
-	c := cache.Config{FS: cacheDisk(cfg.FS, cfg.Room), Dir: filepath.Join(cfg.Dir, "cache"), Log: cfg.Log, MaxLife: time.Duration(cfg.retainCache)}
+	c := cache.Config{FS: cacheDisk(cfg.FS, cfg.Room), Dir: filepath.Join(cfg.Dir, "cache"), Log: cfg.Log,
+		MaxLife: time.Duration(cfg.retainCache)}
 	if n.Cache, err = cache.Open(c); err != nil {
 		return nil, err
 	}
 	if cfg.service {
-		parts := nodeflags.AuditOptions{Folder: cfg.Dir, Log: cfg.Log, Metrics: cfg.metrics, Callbacks: true, CallbackSource: cfg.callbackSource}
+		parts := nodeflags.AuditOptions{Folder: cfg.Dir, Log: cfg.Log, Metrics: cfg.metrics, Callbacks: true,
+			CallbackSource: cfg.callbackSource}
 		if n.audit, err = newSelfAudit(f, table, parts); err != nil {
 			return nil, err
 		}
@@ -188,20 +193,20 @@ func (n *Node) isSuppressed(a engine.Address) bool {
 	return n.suppressedAddress(a) || n.suppressedDomain(a.Domain(), nil)
 }
 
-// suppressedDomain reports a domain, or the hosts of one, on the suppression list.
+// suppressedDomain reports whether domain, or one of its hosts, is on the suppression list.
 func (n *Node) suppressedDomain(domain string, hosts []string) bool {
 	_, is := n.Store.SuppressedDomain(domain, hosts)
 	return is
 }
 
-// suppressedAddress reports an address on the suppression list.
+// suppressedAddress reports whether a is on the suppression list.
 func (n *Node) suppressedAddress(a engine.Address) bool {
 	_, is := n.Store.SuppressedAddress(a.Folded())
 	return is
 }
 
-// Run runs the components until ctx ends or one of them fails: the coordinator ends first, then the prober or the fleet, then the
-// resolver.
+// Run runs the components until ctx ends or one of them fails: the coordinator ends first, then the prober or the
+// fleet, then the resolver.
 func (n *Node) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -64,7 +64,7 @@ var ErrUsage = errors.New("wrong usage")
 // ErrInterrupted is the error of a command that a signal ended.
 var ErrInterrupted = errors.New("interrupted")
 
-// Interrupted reports that err is only the end of ctx: no other failure is joined to it.
+// Interrupted reports whether err is only the end of ctx: no other failure is joined to it.
 func Interrupted(ctx context.Context, err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !Interrupted(ctx, e) })

@@ -48,7 +48,7 @@ func NewRoute(domain string, r *engine.Route, whyNot string) Route {
 	return v
 }
 
-// LookupFailed reports that the DNS gave no answer, so that nothing is known of the route.
+// LookupFailed reports whether the DNS gave no answer, so that nothing is known of the route.
 func (r *Route) LookupFailed() bool {
 	return r.Fact == engine.FactServFail.String() || r.Fact == engine.FactDNSTimeout.String()
 }

@@ -141,7 +141,7 @@ func (l *Listener) ACMEFailures() (int64, bool) {
 	return l.acme.failures.Load(), true
 }
 
-// Contradicts reports a public URL whose scheme the listener does not serve.
+// Contradicts reports whether the listener does not serve the scheme of publicURL.
 func (l *Listener) Contradicts(publicURL string) bool {
 	return l != nil && strings.HasPrefix(publicURL, "http://")
 }

@@ -51,7 +51,8 @@ func resultFormOf(path string) (results.Form, error) {
 			return f.form, nil
 		}
 	}
-	return results.Form{}, fmt.Errorf("%w: --output %s; let its name end in .csv, .csv.gz, .csv.zst or .jsonl", console.ErrUsage, path)
+	return results.Form{}, fmt.Errorf("%w: --output %s; let its name end in .csv, .csv.gz, .csv.zst or .jsonl",
+		console.ErrUsage, path)
 }
 
 // verifyList verifies a list into a file, or onto standard output.
@@ -71,7 +72,7 @@ func (c *Command) verifyList(ctx context.Context, con *console.IO, log *slog.Log
 	})
 }
 
-// sameFile reports that two names are one file.
+// sameFile reports whether two names are one file.
 func sameFile(a, b string) bool {
 	x, err := os.Stat(a)
 	if err != nil {
@@ -103,19 +104,21 @@ type listJob struct {
 	dir  string // of its progress
 	form results.Form
 
-	// disposable: this run, if it fails, has the folder to itself, and no later run could go on from what is in it. It has a folder to
-	// itself that it made, as long as no other run opens the store in it first, and one in which it opened the store.
+	// disposable: this run, if it fails, has the folder to itself, and no later run could go on from what is in it. It
+	// has a folder to itself that it made, as long as no other run opens the store in it first, and one in which it
+	// opened the store.
 	disposable bool
 
 	unanswered error // no query of this run was answered
 }
 
-// resumable reports that a later run can go on: it finds the folder next to the result, and can read the list again.
+// resumable reports whether a later run can go on: it finds the folder next to the result, and can read the list again.
 func (l *listJob) resumable() bool { return l.Output != "" && l.file != stdin }
 
-// verify verifies the list and prints a summary. The progress folder stays only for a run that goes on from it. It is removed once its
-// store is closed, and with that unlocked: another run that opens the store in between loses its files, and fails with words about damage
-// instead of "another probity is at work". It writes no wrong result, and can be repeated.
+// verify verifies the list and prints a summary. The progress folder stays only for a run that goes on from it. It is
+// removed once its store is closed, and with that unlocked: another run that opens the store in between loses its
+// files, and fails with words about damage instead of "another probity is at work". It writes no wrong result, and can
+// be repeated.
 func (l *listJob) verify(ctx context.Context, writeResult func(*app.Node, string) error) error {
 	disk := diskroom.New(vfs.Default, l.dir, nil)
 	begun := make(chan struct{})
@@ -133,9 +136,11 @@ func (l *listJob) verify(ctx context.Context, writeResult func(*app.Node, string
 	}
 	switch {
 	case interrupted && !l.disposable:
-		return fmt.Errorf("%w; what is known is in %s, the same command goes on from there", console.ErrInterrupted, l.dir)
+		return fmt.Errorf("%w; what is known is in %s, the same command goes on from there", console.ErrInterrupted,
+			l.dir)
 	case interrupted && l.Output != "" && l.file == stdin:
-		return fmt.Errorf("%w; nothing is kept of a list on standard input, give it as a file to go on later", console.ErrInterrupted)
+		return fmt.Errorf("%w; nothing is kept of a list on standard input, give it as a file to go on later",
+			console.ErrInterrupted)
 	case vfs.IsNoSpaceError(err) && !l.disposable:
 		return fmt.Errorf("%w; make room: the same command goes on from %s", err, l.dir)
 	case err != nil:
@@ -145,13 +150,16 @@ func (l *listJob) verify(ctx context.Context, writeResult func(*app.Node, string
 }
 
 // run verifies the list with a node of its own, and writes the result.
-func (l *listJob) run(ctx context.Context, disk *diskroom.Room, writeResult func(*app.Node, string) error) (ended *store.Job, err error) {
-	n, err := app.OpenNode(&l.Probing, app.NodeConfig{FS: disk.State(), Dir: l.dir, Log: l.log, Warn: l.con.WarnLog(), Lists: l.ListChanges, ResultForm: l.form, MakeDir: l.makeFolder})
+func (l *listJob) run(ctx context.Context, disk *diskroom.Room,
+	writeResult func(*app.Node, string) error) (ended *store.Job, err error) {
+	n, err := app.OpenNode(&l.Probing, app.NodeConfig{FS: disk.State(), Dir: l.dir, Log: l.log, Warn: l.con.WarnLog(),
+		Lists: l.ListChanges, ResultForm: l.form, MakeDir: l.makeFolder})
 	if errors.Is(err, syscall.EAGAIN) {
 		l.disposable = false // another run is at work in it
 	}
 	if found, damaged := errors.AsType[*store.DamagedError](err); damaged {
-		return nil, fmt.Errorf("the progress in %s is damaged (%w): delete that folder, and the list is begun again", l.dir, found.Cause)
+		return nil, fmt.Errorf("the progress in %s is damaged (%w): delete that folder, and the list is begun again",
+			l.dir, found.Cause)
 	}
 	if err != nil {
 		return nil, err
@@ -173,8 +181,8 @@ func (l *listJob) run(ctx context.Context, disk *diskroom.Room, writeResult func
 	return ended, errors.Join(err, n.Close())
 }
 
-// makeFolder makes the progress folder, or restricts that of an earlier run. It refuses a folder of other files, which would be removed with
-// the progress.
+// makeFolder makes the progress folder, or restricts that of an earlier run. It refuses a folder of other files, which
+// would be removed with the progress.
 func (l *listJob) makeFolder() error {
 	var inside []fs.DirEntry
 	err := os.Mkdir(l.dir, 0o700)
@@ -185,7 +193,8 @@ func (l *listJob) makeFolder() error {
 	}
 	isState := func(e fs.DirEntry) bool { return e.Name() == "state" }
 	if len(inside) > 0 && !slices.ContainsFunc(inside, isState) {
-		return fmt.Errorf("%w: %s is there and holds no progress; move it away, or name another --output", console.ErrUsage, l.dir)
+		return fmt.Errorf("%w: %s is there and holds no progress; move it away, or name another --output",
+			console.ErrUsage, l.dir)
 	}
 	if err == nil {
 		err = datafolder.RestrictOwn(l.dir)
@@ -196,7 +205,8 @@ func (l *listJob) makeFolder() error {
 	return nil
 }
 
-// findOrAcceptJob returns the job of an earlier run in the folder, if it is of the same list and options; else a new one.
+// findOrAcceptJob returns the job of an earlier run in the folder, if it is of the same list and options; else a new
+// one.
 func (l *listJob) findOrAcceptJob(ctx context.Context, n *app.Node) (*store.Job, error) {
 	jobs, _, err := n.Coordinator.Jobs("", "", 1, "")
 	if err != nil {
@@ -233,7 +243,8 @@ const optionNames = "--column, --no-header, --no-smtp, --max-age, --respect-term
 // newHash begins the hash that names a job: of the options that its verdicts depend on, then of its list.
 func (l *listJob) newHash() hash.Hash {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %t %t %s %t %t\n", l.Column, l.NoHead, l.NoSMTP, time.Duration(l.MaxAge), l.RespectTerms, l.Details)
+	fmt.Fprintf(h, "%q %t %t %s %t %t\n", l.Column, l.NoHead, l.NoSMTP, time.Duration(l.MaxAge), l.RespectTerms,
+		l.Details)
 	return h
 }
 
@@ -254,7 +265,8 @@ func (l *listJob) acceptList(ctx context.Context, n *app.Node) (*store.Job, erro
 	sum := l.newHash()
 	job, err := n.Coordinator.Accept(ctx, ingest.Upload{Body: io.TeeReader(in, sum), Options: ingest.Options{
 		Reading:  csvfile.Options{Column: l.Column, NoHeader: l.NoHead, AnyColumn: l.ForceColumn},
-		Filename: filepath.Base(l.file), MaxAge: time.Duration(l.MaxAge), NoSMTP: l.NoSMTP, Details: l.Details, MaxHours: ingest.MaxHours,
+		Filename: filepath.Base(l.file), MaxAge: time.Duration(l.MaxAge), NoSMTP: l.NoSMTP, Details: l.Details,
+		MaxHours: ingest.MaxHours,
 		Parts: func(j *store.Job) []store.Part {
 			j.Name = hex.EncodeToString(sum.Sum(nil))
 			return nil

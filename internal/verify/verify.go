@@ -73,14 +73,15 @@ func (c *Command) Run(ctx context.Context, con *console.IO) error {
 	return c.verifyAddresses(ctx, con, log)
 }
 
-// memoryLimit is where the garbage collector begins to work harder, unless the environment sets GOMEMLIMIT. Memory use stays
-// well below it for any length of list. Distant hosts keep more rows in flight, so that a lower limit would cost processor time.
+// memoryLimit is where the garbage collector begins to work harder, unless the environment sets GOMEMLIMIT. Memory use
+// stays well below it for any length of list. Distant hosts keep more rows in flight, so that a lower limit would cost
+// processor time.
 const memoryLimit = 300 << 20
 
 // stdin is the target that is a list on standard input.
 const stdin = "-"
 
-// listTarget reports that the one target is a list: standard input, or a file that exists and is not an address.
+// listTarget reports whether the one target is a list: standard input, or a file that exists and is not an address.
 func (c *Command) listTarget() (string, bool) {
 	if len(c.Targets) != 1 {
 		return "", false
@@ -119,8 +120,8 @@ func (c *Command) checkAddressTargets() error {
 	return nil
 }
 
-// checkListTarget refuses a list that cannot be read, typed flags that are for addresses, and a result that cannot be written, before any
-// work is done. A result is written over only if an interrupted run continues, or with --force.
+// checkListTarget refuses a list that cannot be read, typed flags that are for addresses, and a result that cannot be
+// written, before any work is done. A result is written over only if an interrupted run continues, or with --force.
 func (c *Command) checkListTarget(file string) error {
 	if err := checkListFile(file); err != nil {
 		return fmt.Errorf("%w: %w; give a CSV file, - for standard input, or addresses", console.ErrUsage, err)
@@ -135,7 +136,8 @@ func (c *Command) checkListTarget(file string) error {
 		return err
 	}
 	if info, err := os.Stat(filepath.Dir(c.Output)); err != nil || !info.IsDir() {
-		return fmt.Errorf("%w: --output %s: there is no such folder; make it first, or name another", console.ErrUsage, c.Output)
+		return fmt.Errorf("%w: --output %s: there is no such folder; make it first, or name another", console.ErrUsage,
+			c.Output)
 	}
 	if sameFile(file, c.Output) {
 		return fmt.Errorf("%w: --output %s is the list itself; name another file", console.ErrUsage, c.Output)
@@ -183,7 +185,8 @@ const maxConcurrent = 64
 
 // verifyAddresses prints the answers in the order of the targets.
 func (c *Command) verifyAddresses(ctx context.Context, con *console.IO, log *slog.Logger) error {
-	n, err := app.OpenNode(&c.Probing, app.NodeConfig{FS: vfs.NewMem(), Dir: "node", Log: log, Warn: con.WarnLog(), Lists: c.ListChanges})
+	n, err := app.OpenNode(&c.Probing, app.NodeConfig{FS: vfs.NewMem(), Dir: "node", Log: log, Warn: con.WarnLog(),
+		Lists: c.ListChanges})
 	if err != nil {
 		return err
 	}
@@ -222,40 +225,47 @@ func (c *Command) printAnswers(con *console.IO, answers []results.Single) error 
 	return nil
 }
 
-// unansweredError is the error of a run whose resolvers answered no query: its verdicts say nothing about the addresses.
+// unansweredError is the error of a run whose resolvers answered no query: its verdicts say nothing about the
+// addresses.
 func unansweredError(n *app.Node) error {
 	silent := n.Resolver.NeverAnswered()
 	if len(silent) == 0 {
 		return nil
 	}
 	return fmt.Errorf("no DNS query was answered, by none of %v: dns_error says nothing about the addresses; "+
-		"check the network, or name another resolver with --dns (probity doctor says more), and verify them again", silent)
+		"check the network, or name another resolver with --dns (probity doctor says more), and verify them again",
+		silent)
 }
 
 func (c *Command) verifyOne(ctx context.Context, n *app.Node, email string) (results.Single, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	began := time.Now()
-	a, err := n.Coordinator.Single(ctx, coordinator.Request{Email: email, NoSMTP: c.NoSMTP, MaxAge: time.Duration(c.MaxAge)})
+	a, err := n.Coordinator.Single(ctx, coordinator.Request{Email: email, NoSMTP: c.NoSMTP,
+		MaxAge: time.Duration(c.MaxAge)})
 	if err != nil {
 		return results.Single{}, fmt.Errorf("%s: %w", email, err)
 	}
-	return results.Single{Email: email, Verdict: a.Verdict, Normalized: a.Address.Folded(), DidYouMean: a.Suggestion, Node: a.Node,
+	return results.Single{Email: email, Verdict: a.Verdict, Normalized: a.Address.Folded(), DidYouMean: a.Suggestion,
+		Node: a.Node,
 		Took: time.Since(began), Details: c.Details, Table: a.Table}, nil
 }
 
 func printTable(con *console.IO, answers []results.Single) error {
 	now := time.Now()
-	return console.PrintRows(con, false, "STATUS\tSCORE\tEMAIL\tREASON\tPROVIDER\tMX\tRULE", answers, func(a results.Single) []string {
-		v := &a.Verdict
-		reason := v.Reason.String()
-		if a.DidYouMean != "" {
-			reason = strings.TrimSpace(reason + " (did you mean " + console.Shorten(a.DidYouMean) + "?)")
-		}
-		host := v.Details.Host
-		if host == "" && len(v.MX) > 0 {
-			host = v.MX[0]
-		}
-		return []string{v.Status.String(), strconv.Itoa(int(engine.Score(v, now))), console.Shorten(a.Email), reason, v.ProviderName, console.Shorten(host), v.Rule}
-	})
+	return console.PrintRows(con, false, "STATUS\tSCORE\tEMAIL\tREASON\tPROVIDER\tMX\tRULE", answers,
+		func(a results.Single) []string {
+			v := &a.Verdict
+			reason := v.Reason.String()
+			if a.DidYouMean != "" {
+				reason = strings.TrimSpace(reason + " (did you mean " + console.Shorten(a.DidYouMean) + "?)")
+			}
+			host := v.Details.Host
+			if host == "" && len(v.MX) > 0 {
+				host = v.MX[0]
+			}
+			return []string{v.Status.String(), strconv.Itoa(int(engine.Score(v, now))), console.Shorten(a.Email),
+				reason,
+				v.ProviderName, console.Shorten(host), v.Rule}
+		})
 }

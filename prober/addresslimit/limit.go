@@ -47,7 +47,7 @@ func (l *Limit) Room(c *budget.Conn, priority budget.Priority, now time.Time) (i
 // Reserve reserves a transaction of n recipients, of which some are for long jobs.
 func (l *Limit) Reserve(c *budget.Conn, n, longJobs int) { l.budget.Reserve(c, n, longJobs) }
 
-// JobPrioritiesDiffer reports that short jobs may have more than long ones.
+// JobPrioritiesDiffer reports whether short jobs may have more than long ones.
 func (l *Limit) JobPrioritiesDiffer(now time.Time) bool { return l.budget.JobPrioritiesDiffer(now) }
 
 // RecordDemand records what a route reports: until when it has a long backlog, and the priority that asks.

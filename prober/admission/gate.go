@@ -92,7 +92,7 @@ func (gate *Gate) Enter() *Ticket {
 	return t
 }
 
-// hasRoom reports that one more session may be admitted. The mutex is held.
+// hasRoom reports whether one more session may be admitted. The mutex is held.
 func (gate *Gate) hasRoom(now time.Time) bool {
 	return gate.admitted < gate.limit || gate.admitted == 0 && now.Sub(gate.lastAdmitted) >= trickleEvery
 }

@@ -25,7 +25,7 @@ func (s *Seat) Take(admitted bool) bool {
 	return admitted
 }
 
-// Taken reports that the session has a place.
+// Taken reports whether the session has a place.
 func (s *Seat) Taken() bool { return s.taken }
 
 // Leave gives the place back, if there is one.

@@ -16,7 +16,7 @@ type SingleCalls struct {
 	Shared *press.Meter // counts single calls before this node is asked for them, and those that need no node
 }
 
-// UnderLoad reports that the node is under load from single calls.
+// UnderLoad reports whether the node is under load from single calls.
 func (c *SingleCalls) UnderLoad(now time.Time) bool {
 	if c.Shared != nil {
 		return c.Shared.On(now)
@@ -36,7 +36,7 @@ func (c *SingleCalls) Record(now time.Time) {
 	}
 }
 
-// Expected reports that single calls are expected; always true where they are not counted.
+// Expected reports whether single calls are expected; always true where they are not counted.
 func (c *SingleCalls) Expected(now time.Time) bool {
 	if c == nil {
 		return true

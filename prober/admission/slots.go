@@ -84,7 +84,7 @@ func (s *Slots) room(priority budget.Priority) int {
 	return s.size
 }
 
-// Scarce reports that more than half of the slots are used: idle sessions should close.
+// Scarce reports whether more than half of the slots are used: idle sessions should close.
 func (s *Slots) Scarce() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *Slots) Closed() bool {
 	return !s.closedSince.IsZero()
 }
 
-// ClosedFor reports that the slots have been closed for at least this long.
+// ClosedFor reports whether the slots have been closed for at least this long.
 func (s *Slots) ClosedFor(least time.Duration, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

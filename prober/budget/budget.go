@@ -194,7 +194,7 @@ func (b *Budget) refusalsAllowed(priority Priority, now time.Time) int {
 	return limit
 }
 
-// JobPrioritiesDiffer reports that short jobs may use more than long ones.
+// JobPrioritiesDiffer reports whether short jobs may use more than long ones.
 func (b *Budget) JobPrioritiesDiffer(now time.Time) bool {
 	return b.Pacing.active(now) || b.singleCalls.Expected(now)
 }
@@ -242,13 +242,13 @@ func (b *Budget) Settle(c *Conn, x Cost, now time.Time) {
 	}
 }
 
-// Idle reports that all budgets are full, so that the budget can be dropped.
+// Idle reports whether all budgets are full, so that the budget can be dropped.
 func (b *Budget) Idle(now time.Time) bool {
 	return b.openConns == 0 && !now.Before(b.QuarantinedUntil) && b.connWindow.empty(now) && b.rcptWindow.empty(now) &&
 		b.refusalWindow.empty(now)
 }
 
-// MinuteBudgetsFull reports that only the hourly budget is not full.
+// MinuteBudgetsFull reports whether only the hourly budget is not full.
 func (b *Budget) MinuteBudgetsFull(now time.Time) bool {
 	return b.openConns == 0 && b.connWindow.empty(now) && b.rcptWindow.empty(now) && !now.Before(b.HalvedUntil)
 }

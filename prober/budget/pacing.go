@@ -40,7 +40,7 @@ func (p *Pacing) Extend(until time.Time) {
 // Until is until when the backlog counts as long.
 func (p *Pacing) Until() time.Time { return p.until }
 
-// active reports that long jobs are paced.
+// active reports whether long jobs are paced.
 func (p *Pacing) active(now time.Time) bool { return now.Before(p.until) }
 
 // RecordShortJob records that a short job wants the budget.
@@ -48,8 +48,8 @@ func (p *Pacing) RecordShortJob(now time.Time) {
 	p.shortUntil, p.lastShort = now.Add(shortJobLife), now
 }
 
-// shortJobSeen reports a short job in the last hour while the backlog is long. Its rows are returned if there is no
-// room; until they come again, the backlog would take all room that the hour frees.
+// shortJobSeen reports whether there was a short job in the last hour while the backlog is long. Its rows are returned
+// if there is no room; until they come again, the backlog would take all room that the hour frees.
 func (p *Pacing) shortJobSeen(now time.Time) bool {
 	return p.active(now) && now.Sub(p.lastShort) < time.Hour
 }

@@ -23,7 +23,7 @@ func NewPersisted(name string, b Budget, owner sync.Locker, onLease func(now tim
 	return Persisted{Budget: b, name: name, owner: owner, onLease: onLease}
 }
 
-// LeaseRequested reports that it is queued for a lease.
+// LeaseRequested reports whether it is queued for a lease.
 func (p *Persisted) LeaseRequested() bool { return p.requested }
 
 // Load restores the budget from the cache. One that cannot be read counts as used up.

@@ -12,7 +12,7 @@ const (
 	NumPriorities                 // how many priorities there are
 )
 
-// IsJob reports a row of a short or long job.
+// IsJob reports whether p is a row of a short or long job.
 func (p Priority) IsJob() bool { return p != Single }
 
 // MaxTransaction caps the recipients of one transaction if the receiver sets no limit: RFC 5321 section 4.5.3.1.8

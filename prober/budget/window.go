@@ -104,7 +104,7 @@ func (w *window) nextRoom(limit int, now time.Time) time.Time {
 	return now.Add(min(w.slot, reservedWait))
 }
 
-// empty reports that nothing counts any more.
+// empty reports whether nothing counts any more.
 func (w *window) empty(now time.Time) bool {
 	w.advance(now)
 	return w.used == 0 && w.reserved == 0

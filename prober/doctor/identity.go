@@ -149,7 +149,7 @@ func pointers(records []dns.RR) []string {
 var genericWords = [...]string{"dynamic", "dyn", "dhcp", "pool", "dsl", "adsl", "cable", "ppp", "dialup", "broadband",
 	"static", "customer", "unassigned"}
 
-// looksGeneric reports a name that spells its address, or says what kind of line it is.
+// looksGeneric reports whether name is a name that spells its address, or says what kind of line it is.
 func looksGeneric(name string, addr netip.Addr) bool {
 	name = strings.ToLower(name)
 	words := strings.FieldsFunc(name, func(r rune) bool { return r == '.' || r == '-' || r == '_' })

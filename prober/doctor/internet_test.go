@@ -190,7 +190,7 @@ func (w *fakeInternet) find(name string, typ uint16, q *quirks) []dns.RR {
 	return out
 }
 
-// exists reports a name with records or with names below it (RFC 8020).
+// exists reports whether name is a name with records or with names below it (RFC 8020).
 func (w *fakeInternet) exists(name string) bool {
 	for known := range w.zone {
 		if known == name || strings.HasSuffix(known, "."+name) {

@@ -60,7 +60,7 @@ func (h *Hosts) forgetEmpty(host string, r *record) {
 	}
 }
 
-// Down reports a host that counts as down, and how it failed.
+// Down reports whether host counts as down, and how it failed.
 func (h *Hosts) Down(host string, now time.Time) (engine.Sighting, bool) {
 	r := h.records[host]
 	switch {

@@ -55,7 +55,7 @@ func (d *decoy) usableFor(p *Probe, now time.Time) bool {
 	return age < cache.LifeFact
 }
 
-// IsDeferral reports that a reply of this meaning asks to come again.
+// IsDeferral reports whether a reply of this meaning asks to come again.
 func IsDeferral(m engine.Meaning) bool {
 	return m == engine.Greylisted || m == engine.RateLimited || m == engine.Temporary
 }

@@ -186,7 +186,7 @@ type filling struct {
 	now       time.Time
 }
 
-// domainFits reports that a domain may be in this transaction.
+// domainFits reports whether a domain may be in this transaction.
 func (f *filling) domainFits(dq *Domain) bool {
 	return !f.oneDomain || f.domain == "" || f.domain == dq.Name
 }

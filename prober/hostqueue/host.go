@@ -309,7 +309,7 @@ func (h *Host) WaitingCount() int {
 // Queued counts the waiting probes of a priority.
 func (h *Host) Queued(priority budget.Priority) int { return h.queued[priority] }
 
-// Empty reports a host without domains.
+// Empty reports whether h has no domains.
 func (h *Host) Empty() bool { return h.domainCount == 0 }
 
 // RemoveIfEmpty removes a domain that is not used.

@@ -50,10 +50,10 @@ func (p *Probe) Set() *Set { return p.set.Load() }
 // it at once if it is queued.
 func (p *Probe) Urge() { p.urgent.Store(true) }
 
-// Urgent reports that a single call waits for the probe.
+// Urgent reports whether a single call waits for the probe.
 func (p *Probe) Urgent() bool { return p.urgent.Load() }
 
-// Queued reports a probe that no session has.
+// Queued reports whether no session has p.
 func (p *Probe) Queued() bool { return p.inList != nil }
 
 // lastWait is how long the probe waited before this attempt; before the first, how long it will wait after it.

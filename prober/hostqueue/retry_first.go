@@ -10,7 +10,7 @@ import (
 // result twice.
 const isolateAfter = 2
 
-// HasRetryFirst reports that a recipient waits to be first on a connection.
+// HasRetryFirst reports whether a recipient waits to be first on a connection.
 func (h *Host) HasRetryFirst() bool {
 	return h.retryFirst.n+h.retryDecoys[budget.LongJob].Len()+h.retryDecoys[budget.ShortJob].Len()+
 		h.retryDecoys[budget.Single].Len() > 0

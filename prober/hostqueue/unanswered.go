@@ -8,7 +8,7 @@ import (
 	"probity/engine/smtp"
 )
 
-// RefusedAtMail reports that no recipient of a transaction could be named: MAIL was refused or never answered.
+// RefusedAtMail reports whether no recipient of a transaction could be named: MAIL was refused or never answered.
 func (g *Group) RefusedAtMail(o *smtp.Outcome) bool {
 	return !o.Mail.Positive() && len(o.NoUTF8) < len(g.Recipients)
 }
@@ -69,8 +69,8 @@ type Unanswered struct {
 	Accepted   map[string]bool // domains of which the connection accepted a recipient
 }
 
-// NeedsCare reports a group without an answer about a recipient that may get some one by one: its replies were out of
-// step, or the server offered PIPELINING and did not endure the first group of the connection.
+// NeedsCare reports whether a group without an answer about a recipient may get some one by one: its replies were out
+// of step, or the server offered PIPELINING and did not endure the first group of the connection.
 func (u *Unanswered) NeedsCare() bool {
 	f := u.Outcome.Fault
 	ended := f.Event == engine.EventTimeout || f.Event == engine.EventClosed && f.Reply.Code == 0

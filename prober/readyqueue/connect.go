@@ -214,9 +214,9 @@ func (s *session) handleFailure(l *locked, f smtp.Fault, seen engine.Sighting, n
 	return out
 }
 
-// needsSecondFailure reports a failure that counts only if it repeats, where only jobs wait: a host's first, because
-// the first failures of an outage of ours look like the host's; and a second refused connect while the source is
-// suspect, because it may come before a reachability trial is answered. It holds for a refused connect and for a
+// needsSecondFailure reports whether the failure counts only if it repeats, where only jobs wait: a host's first,
+// because the first failures of an outage of ours look like the host's; and a second refused connect while the source
+// is suspect, because it may come before a reachability trial is answered. It holds for a refused connect and for a
 // timeout that may be an outage of ours: another try may not meet them.
 func (s *session) needsSecondFailure(l *locked, f smtp.Fault, ourFault bool, now time.Time) bool {
 	hq := s.hostQueue

@@ -91,8 +91,8 @@ func (l *locked) assignConnection(priority budget.Priority, now time.Time) (ok b
 	return true, 1
 }
 
-// needsSession reports that the work of a priority justifies one more session: the first, or more probes a session than
-// worthConnection.
+// needsSession reports whether the work of a priority justifies one more session: the first, or more probes a session
+// than worthConnection.
 func (hq *hostQueue) needsSession(priority budget.Priority) bool {
 	work := hq.Waiting(priority)
 	// without work of short jobs the others have their own ring

@@ -73,18 +73,18 @@ func (rh *replyHandler) endQuarantineOnReply() {
 	}
 }
 
-// mayBeTrial reports a ready queue that is quarantined only for a public blocklist, when the trial connection of its
+// mayBeTrial reports whether the queue is quarantined only for a public blocklist, when the trial connection of its
 // source is due.
 func (l *locked) mayBeTrial(now time.Time) bool {
 	return l.blocklisted && l.Source.Quarantined(now) && !l.Source.AwaitingTrial(now)
 }
 
-// connectDisabled reports a ready queue that may open no connection now.
+// connectDisabled reports whether the queue may open no connection now.
 func (l *locked) connectDisabled(now time.Time) bool {
 	return l.probingDisabled || l.noSenderIdentity || l.quarantined(now)
 }
 
-// quarantined reports a ready queue whose receiver quarantined this source. If the source is quarantined everywhere,
+// quarantined reports whether the receiver quarantined this source. If the source is quarantined everywhere,
 // its trial connection decides instead: see openConnection.
 func (l *locked) quarantined(now time.Time) bool {
 	return now.Before(l.budget.QuarantinedUntil) && !(l.blocklisted && l.Source.Quarantined(now))

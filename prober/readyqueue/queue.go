@@ -331,7 +331,7 @@ func (q *Queue) ResumesAt(wait time.Duration, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// IsQueued reports a probe that no session has.
+// IsQueued reports whether no session has p.
 func (q *Queue) IsQueued(p *hostqueue.Probe) bool {
 	l := q.lock()
 	defer l.unlock()

@@ -309,7 +309,7 @@ func (s *session) takeIdle(l *locked) bool {
 	return true
 }
 
-// mustClose reports a connection that must send no more transactions, or that has had its turn while host queues find
+// mustClose reports whether the connection must send no more transactions, or has had its turn while host queues find
 // no connection, or recipients wait to be first on a new one. The turn is longer while host queues at its address
 // request it, or may soon: they have little to ask each, and would need a connection each.
 func (s *session) mustClose(l *locked, now time.Time) bool {

@@ -54,7 +54,7 @@ const (
 	maxHostTurn = 8
 )
 
-// sharesByAddress reports a host queue that may be asked on any connection to its address.
+// sharesByAddress reports whether hq may be asked on any connection to its address.
 func (sc *sharedConnections) sharesByAddress(hq *hostQueue) bool {
 	return sc.pools != nil && !hq.reachTrial
 }
@@ -255,7 +255,8 @@ func (sc *sharedConnections) handOverIdle(hq *hostQueue, priority budget.Priorit
 	return false
 }
 
-// willBeServed reports a host queue to which some session will come. A single call does not wait for that.
+// willBeServed reports whether hq is a host queue to which some session will come. A single call does not wait for
+// that.
 func (sc *sharedConnections) willBeServed(hq *hostQueue) bool {
 	pool := sc.poolOf(hq)
 	return hq.sessions > 0 || pool != nil && pool.sessions > 0 && !hq.wait.gaveUp && !hq.HasRetryFirst() &&

@@ -85,8 +85,8 @@ func (s *session) roomByPriority(l *locked, now time.Time) (rooms [budget.NumPri
 	return rooms, denials
 }
 
-// jobPrioritiesDiffer reports that short jobs may have more than long ones, on the route or at its address limit, which
-// learns of short jobs here.
+// jobPrioritiesDiffer reports whether short jobs may have more than long ones, on the route or at its address limit,
+// which learns of short jobs here.
 func (s *session) jobPrioritiesDiffer(l *locked, now time.Time) bool {
 	addrLimit := s.addressLimit
 	if addrLimit == nil {

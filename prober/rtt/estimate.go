@@ -27,10 +27,10 @@ func (e *Estimate) Record(took time.Duration) {
 	}
 }
 
-// Known reports that there are enough samples to tell.
+// Known reports whether there are enough samples to tell.
 func (e *Estimate) Known() bool { return e.previousLeast > 0 }
 
-// IsHigh reports that all recent connections had a high round-trip time; false until there are samples.
+// IsHigh reports whether all recent connections had a high round-trip time; false until there are samples.
 func (e *Estimate) IsHigh() bool {
 	return e.previousLeast >= highRoundTrip && (e.n == 0 || e.least >= highRoundTrip)
 }

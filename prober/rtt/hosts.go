@@ -15,8 +15,8 @@ func (h *Hosts) RecordConnect(took, wait, rtt time.Duration) {
 	h.Latency.RecordConnect(took, wait, rtt)
 }
 
-// HighRTT reports that the hosts have a high round-trip time; until enough is known of them, that all hosts of the node
-// have.
+// HighRTT reports whether the hosts have a high round-trip time; until enough is known of them, that all hosts of the
+// node have.
 func (h *Hosts) HighRTT(all *Shared) bool {
 	if !h.own.Known() {
 		return all.IsHigh()

@@ -31,7 +31,7 @@ func (src *Source) AddBlocklistReport(route string, until time.Time, again time.
 	return true
 }
 
-// AwaitingTrial reports a source that must not be used now: it is quarantined everywhere, and its trial connection is
+// AwaitingTrial reports whether src must not be used now: it is quarantined everywhere, and its trial connection is
 // not due.
 func (src *Source) AwaitingTrial(now time.Time) bool {
 	src.mu.Lock()
@@ -39,14 +39,14 @@ func (src *Source) AwaitingTrial(now time.Time) bool {
 	return now.Before(src.quarantinedUntil) && now.Before(src.trials[Delisting].at)
 }
 
-// Quarantined reports a source that is quarantined everywhere, whether or not its trial connection is due.
+// Quarantined reports whether src is quarantined everywhere, whether or not its trial connection is due.
 func (src *Source) Quarantined(now time.Time) bool {
 	src.mu.Lock()
 	defer src.mu.Unlock()
 	return now.Before(src.quarantinedUntil)
 }
 
-// mayProbe reports that a provider may be asked from this source.
+// mayProbe reports whether a provider may be asked from this source.
 func (src *Source) mayProbe(provider string, now time.Time) bool {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -80,7 +80,7 @@ func (src *Source) LeaveQuarantine(now time.Time) bool {
 	return was
 }
 
-// OtherAvailable reports that a wide provider may be asked from another source of this node.
+// OtherAvailable reports whether a wide provider may be asked from another source of this node.
 func (s *Set) OtherAvailable(p *engine.Provider, except *Source, now time.Time) bool {
 	if p.Kind != engine.KindWide {
 		return false

@@ -62,13 +62,13 @@ func (b *breaker) RecordConnect(ok, isReachTrial bool, route string, now time.Ti
 	return !was && b.down()
 }
 
-// down reports a source that cannot connect anywhere. The mutex is held.
+// down reports whether the source cannot connect anywhere. The mutex is held.
 func (b *breaker) down() bool { return b.failures >= downFailures && len(b.failedRoutes) >= downRoutes }
 
-// suspect reports that several receivers failed in a row: the fault may be ours. The mutex is held.
+// suspect reports whether several receivers failed in a row: the fault may be ours. The mutex is held.
 func (b *breaker) suspect() bool { return len(b.failedRoutes) >= suspectRoutes }
 
-// IsDown reports a source that cannot connect anywhere.
+// IsDown reports whether the source cannot connect anywhere.
 func (b *breaker) IsDown() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,15 +85,15 @@ func (b *breaker) BlockedUntil() time.Time {
 	return b.trials[Reachability].at
 }
 
-// MayBeOurFault reports that a connection begun at a time may have failed by our own fault: several receivers fail in a
-// row, and the source worked recently, but not while this connection was tried.
+// MayBeOurFault reports whether a connection begun at a time may have failed by our own fault: several receivers fail
+// in a row, and the source worked recently, but not while this connection was tried.
 func (b *breaker) MayBeOurFault(began time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.suspect() && b.noSuccessSince(began) && b.workedRecently()
 }
 
-// MayBeOutage reports that a connection begun at a time may have failed in an outage of ours that has just begun, or
+// MayBeOutage reports whether a connection begun at a time may have failed in an outage of ours that has just begun, or
 // that ended before the connection failed.
 func (b *breaker) MayBeOutage(began time.Time) bool {
 	b.mu.Lock()
@@ -101,10 +101,10 @@ func (b *breaker) MayBeOutage(began time.Time) bool {
 	return (began.Before(b.workingSince) || b.noSuccessSince(began)) && b.workedRecently()
 }
 
-// noSuccessSince reports that no connection was made later than overlapGrace after began. The mutex is held.
+// noSuccessSince reports whether no connection was made later than overlapGrace after began. The mutex is held.
 func (b *breaker) noSuccessSince(began time.Time) bool {
 	return b.lastSuccess.Sub(began) <= overlapGrace
 }
 
-// workedRecently reports that the source had worked recently when the failures in a row began. The mutex is held.
+// workedRecently reports whether the source had worked recently when the failures in a row began. The mutex is held.
 func (b *breaker) workedRecently() bool { return b.firstFailure.Sub(b.lastSuccess) < recentSuccess }

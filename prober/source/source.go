@@ -53,7 +53,7 @@ func (i Identity) Name() string {
 	return i.EHLO
 }
 
-// ReachesIPv6 reports a source of IPv6 connections.
+// ReachesIPv6 reports whether i is a source of IPv6 connections.
 func (i Identity) ReachesIPv6() bool { return i.Local.Is6() && !i.Local.Is4In6() }
 
 // Source is a source at work.
@@ -162,7 +162,7 @@ func (src *Source) unlessQuarantined(route *engine.Route, addr engine.Address, n
 	return src
 }
 
-// HasHostName reports a source that may ask public targets: it has a host name or an address literal to greet with.
+// HasHostName reports whether src may ask public targets: it has a host name or an address literal to greet with.
 func (src *Source) HasHostName() bool {
 	return strings.Contains(src.EHLO, ".") || strings.HasPrefix(src.EHLO, "[")
 }

@@ -130,7 +130,7 @@ func (b *breaker) ReturnTrial(nextTrial time.Time, route string, at time.Time) {
 	}
 }
 
-// needsTrials reports a source that needs trial connections of a kind. The mutex is held.
+// needsTrials reports whether the source needs trial connections of a kind. The mutex is held.
 func (b *breaker) needsTrials(kind TrialKind, now time.Time) bool {
 	if kind == Reachability {
 		return b.suspect()
@@ -138,7 +138,7 @@ func (b *breaker) needsTrials(kind TrialKind, now time.Time) bool {
 	return now.Before(b.quarantinedUntil)
 }
 
-// StartWatch reports a source that needs trial connections of a kind and is not watched: the caller watches it from now
+// StartWatch reports whether the source needs trial connections of a kind and is not watched: the caller watches it from now
 // on.
 func (b *breaker) StartWatch(kind TrialKind, now time.Time) bool {
 	b.mu.Lock()

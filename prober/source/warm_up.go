@@ -63,8 +63,8 @@ func saveFirstUse(c *cache.Cache, name string, since time.Time) error {
 
 func firstUseKey(sourceName string) string { return "since " + sourceName }
 
-// mayBePublic reports a source that receivers on the internet may see: any but an address that is known not to be
-// public.
+// mayBePublic reports whether i is a source that receivers on the internet may see: any but an address that is known
+// not to be public.
 func (i Identity) mayBePublic() bool {
 	for _, a := range [...]netip.Addr{i.Public, i.Local} {
 		if a.IsValid() {
@@ -97,7 +97,7 @@ func (src *Source) WarmUpLimits(l engine.Limits, now time.Time) engine.Limits {
 	return l
 }
 
-// WarmingUp reports that a source is not warm yet: its budgets grow each day.
+// WarmingUp reports whether a source is not warm yet: its budgets grow each day.
 func (s *Set) WarmingUp(now time.Time) bool {
 	for _, src := range s.List {
 		if src.warmUpShare(now) < 1 {

@@ -37,7 +37,7 @@ func verdictLifetime(v *engine.Verdict) time.Duration {
 	return LifeAccepted
 }
 
-// expired reports that a value is older than its lifetime, which is limited to MaxLife and divided by 2^shrink.
+// expired reports whether a value is older than its lifetime, which is limited to MaxLife and divided by 2^shrink.
 func (c *Config) expired(at time.Time, lifetime time.Duration, shrink int32, now time.Time) bool {
 	if c.MaxLife > 0 {
 		lifetime = min(lifetime, c.MaxLife)

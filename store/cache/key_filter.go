@@ -49,7 +49,7 @@ type keyFilters struct {
 	building *keyFilter
 }
 
-// mayContain reports that the database may have a key.
+// mayContain reports whether the database may have a key.
 func (f *keyFilters) mayContain(k *Key) bool {
 	complete := f.complete.Load()
 	return complete == nil || complete.mayContain(k)
@@ -112,5 +112,5 @@ func (f *keyFilters) initIfEmpty(db *pebble.DB) error {
 	return nil
 }
 
-// FilterReady reports that the key filter is in use. For a cache that was not empty, that is after the first sweep.
+// FilterReady reports whether the key filter is in use. For a cache that was not empty, that is after the first sweep.
 func (c *Cache) FilterReady() bool { return c.filters.complete.Load() != nil }

@@ -104,7 +104,7 @@ func (c *Cache) sweepStep(from, upto []byte, now time.Time, left *keyFilter, s *
 	return next, commit(b, pebble.NoSync)
 }
 
-// Keepable reports a verdict that is based on a server's reply about the mailbox; target is that reply.
+// Keepable reports whether v is based on a server's reply about the mailbox; target is that reply.
 func Keepable(v *engine.Verdict, target *engine.Sighting) bool {
 	if target.Subject != engine.SubjectTarget || target.Event != engine.EventReply {
 		return false

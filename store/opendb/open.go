@@ -78,7 +78,7 @@ func CheckFormat(fs vfs.FS, dir string) error {
 	return nil
 }
 
-// IsDamage reports that a database could not be opened or read because its content is wrong: not because of a full
+// IsDamage reports whether a database could not be opened or read because its content is wrong: not because of a full
 // disk, missing permissions, a lock, or a newer format.
 func IsDamage(err error) bool {
 	var refused syscall.Errno

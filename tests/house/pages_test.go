@@ -54,7 +54,7 @@ func requireNamedTests(t *testing.T, cell string) {
 	require.Positive(t, found, "no test: %s", cell)
 }
 
-// hasTest reports that a package has a test of that name.
+// hasTest reports whether a package has a test of that name.
 func hasTest(t *testing.T, pkg, name string) bool {
 	files, err := filepath.Glob(filepath.Join(filepath.FromSlash(pkg), "*_test.go"))
 	require.NoError(t, err)

@@ -190,7 +190,7 @@ func workOf(t *testing.T, table *engine.Table, w *world.World, list []byte) (d l
 	return d
 }
 
-// answeredByServer reports an outcome that depends on a mail server's reply to the recipient.
+// answeredByServer reports whether o depends on a mail server's reply to the recipient.
 func answeredByServer(o persona.Outcome) bool {
 	switch o.Reason {
 	case "mailbox_not_found", "mailbox_disabled":

@@ -191,7 +191,7 @@ func (r *Reply) Append(dst []byte, f *ReplyValues) []byte {
 	return dst
 }
 
-// Refuses reports that the persona's final reply for a mailbox in state m is a permanent refusal (5xx) of the
+// Refuses reports whether the persona's final reply for a mailbox in state m is a permanent refusal (5xx) of the
 // recipient.
 func (p *Persona) Refuses(m Mailbox) bool {
 	b := &p.Behaviour

@@ -76,7 +76,7 @@ func newMeter(l persona.Limits) *meter {
 	}
 }
 
-// exceeds reports that seen exceeds limit; 0 is no limit.
+// exceeds reports whether seen exceeds limit; 0 is no limit.
 func exceeds(seen, limit int) bool { return limit > 0 && seen > limit }
 
 // record records a value of one kind. Holds m.mu.

@@ -20,7 +20,7 @@ type greylist struct {
 
 func newGreylist() *greylist { return &greylist{seed: maphash.MakeSeed(), current: map[uint64]int64{}} }
 
-// passes reports that key was first seen at least wait ago. The first contact
+// passes reports whether key was first seen at least wait ago. The first contact
 // never passes.
 func (g *greylist) passes(key uint64, now time.Time, wait time.Duration) bool {
 	g.mu.Lock()

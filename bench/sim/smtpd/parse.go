@@ -158,7 +158,7 @@ func (c *command) splitPath(path []byte) {
 	c.wellFormed = bytes.IndexByte(path, ' ') < 0
 }
 
-// hasParam reports that params contains keyword, in any case.
+// hasParam reports whether params contains keyword, in any case.
 func hasParam(params []byte, keyword string) bool {
 	for len(params) > 0 {
 		word, rest, _ := bytes.Cut(params, []byte{' '})
@@ -170,7 +170,7 @@ func hasParam(params []byte, keyword string) bool {
 	return false
 }
 
-// asciiOnly reports that b has no byte above 127.
+// asciiOnly reports whether b has no byte above 127.
 func asciiOnly(b []byte) bool {
 	for _, c := range b {
 		if c >= 0x80 {

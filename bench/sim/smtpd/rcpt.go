@@ -192,7 +192,7 @@ func (s *session) rcptDomain(name []byte) *world.Domain {
 	return s.domain
 }
 
-// greyPasses reports that a recipient was first tried long enough ago.
+// greyPasses reports whether a recipient was first tried long enough ago.
 func (s *session) greyPasses(mailDomain *world.Domain, cmd *command) bool {
 	var key maphash.Hash
 	key.SetSeed(s.server.grey.seed)

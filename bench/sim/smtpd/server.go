@@ -64,7 +64,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 // acceptPause is how long a listener waits after a temporary error.
 const acceptPause = 10 * time.Millisecond
 
-// isTemporary reports that Accept may succeed later: the client has gone away, or
+// isTemporary reports whether Accept may succeed later: the client has gone away, or
 // the file limit is reached.
 func isTemporary(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED)

@@ -91,7 +91,7 @@ func (d *Domain) role(local []byte) persona.Mailbox {
 	return persona.Present
 }
 
-// isRole reports a role name, in any case, without allocation.
+// isRole reports whether local is a role name, in any case, without allocation.
 func isRole(local []byte) bool {
 	if len(local) < 4 || len(local) > 10 {
 		return false

@@ -18,7 +18,7 @@ func (w *World) RecordsOf(name string) (DNSRecords, bool) {
 	return r, known
 }
 
-// IsEmptyNonTerminal reports a name without records that has names below it (RFC 8020); the root is one.
+// IsEmptyNonTerminal reports whether name has names below it (RFC 8020); the root is one.
 func (w *World) IsEmptyNonTerminal(name string) bool {
 	_, nonTerminal := w.nonTerminals[name]
 	return nonTerminal || name == ""

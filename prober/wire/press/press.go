@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Single calls are load when they come faster than Rate: from the call at which Least of them are above it, until each has had
-// the time that Rate gives it. Ten calls at once are load for a moment. The longer calls come faster than Rate, the longer the
-// load lasts, but never longer than Hold after the last.
+// Single calls are load when they come faster than Rate: from the call at which Least of them are above it, until each
+// has had the time that Rate gives it. Ten calls at once are load for a moment. The longer calls come faster than Rate,
+// the longer the load lasts, but never longer than Hold after the last.
 const (
 	Rate  = 500 // a second
 	Least = 10
@@ -27,8 +27,8 @@ type Meter struct {
 	empty int64      // when all that came have had their time
 }
 
-// late is how long a call may come after others: it waited for a processor between reading the clock and being counted. More
-// means that the clock was set back.
+// late is how long a call may come after others: it waited for a processor between reading the clock and being counted.
+// More means that the clock was set back.
 const late = time.Second
 
 // Called counts a single call.
@@ -47,7 +47,7 @@ func (m *Meter) Called(now time.Time) {
 	}
 }
 
-// On reports that the node is under single-call load.
+// On reports whether the node is under single-call load.
 func (m *Meter) On(now time.Time) bool {
 	left := m.until.Load() - now.UnixNano()
 	return left > 0 && left <= int64(Hold+late)

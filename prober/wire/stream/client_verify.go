@@ -36,8 +36,8 @@ type pendingBatch struct {
 	left    int               // rows that are waiting
 }
 
-// accept takes the next results. Each message brings rows that the batch still waits for, is the last, or says how many rows
-// the node holds; of those the newest is kept. So no node makes us keep more than its batch needs.
+// accept takes the next results. Each message brings rows that the batch still waits for, is the last, or says how many
+// rows the node holds; of those the newest is kept. So no node makes us keep more than its batch needs.
 func (pb *pendingBatch) accept(f *frames.ResultsFrame) error {
 	rows := f.GetRow()
 	if size := proto.Size(f); size > maxResults+len(rows)*maxResult {
@@ -63,7 +63,7 @@ func (pb *pendingBatch) accept(f *frames.ResultsFrame) error {
 	return nil
 }
 
-// heldOnly reports a message without rows that is not the last.
+// heldOnly reports whether f is not the last.
 func heldOnly(f *frames.ResultsFrame) bool { return len(f.GetRow()) == 0 && !f.GetDone() }
 
 func (pb *pendingBatch) fail(err error) {
@@ -71,8 +71,8 @@ func (pb *pendingBatch) fail(err error) {
 	pb.wake.signal()
 }
 
-// Verify sends the batch when the node's credit allows it and emits what is returned. Its error is the node's: ErrGone if the
-// node is given up, else what the node said. The rows that were not emitted then have no result.
+// Verify sends the batch when the node's credit allows it and emits what is returned. Its error is the node's: ErrGone
+// if the node is given up, else what the node said. The rows that were not emitted then have no result.
 func (c *Client) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, emit func(wire.Results)) error {
 	switch {
 	case len(b.Rows) > wire.MaxRows:
@@ -113,7 +113,8 @@ func returnedResults(b *wire.Batch, waiting []bool) wire.Results {
 	return r
 }
 
-// admit waits for credit and sends the batch: until the hold is over or ctx ends, with errNoCredit, or until the node is gone.
+// admit waits for credit and sends the batch: until the hold is over or ctx ends, with errNoCredit, or until the node
+// is gone.
 func (c *Client) admit(ctx context.Context, b *wire.Batch, until time.Time) (*pendingBatch, error) {
 	w := &waiter{class: b.Class, rows: len(b.Rows), served: make(chan struct{})}
 	c.mu.Lock()

@@ -30,15 +30,17 @@ func main() {
 	os.Exit(status)
 }
 
-// start runs one of three: a peer's work, the contests within the namespace, or this program again in a namespace.
+// start runs one of three: a peer's work (with each: its answers), the contests within the namespace, or this program again in a
+// namespace.
 func start() (int, error) {
 	switch {
-	case len(os.Args) == 4 && os.Args[1] == "work":
+	case len(os.Args) == 4 && (os.Args[1] == "work" || os.Args[1] == "each"):
 		workers, err := strconv.Atoi(os.Args[3])
 		if err != nil {
 			return 1, err
 		}
-		return 0, workCmd{peer: os.Args[2], workers: max(1, workers)}.run(os.Stdin, os.Stdout)
+		c := workCmd{peer: os.Args[2], workers: max(1, workers), each: os.Args[1] == "each"}
+		return 0, c.run(os.Stdin, os.Stdout)
 	case os.Getenv(inside) == "":
 		return enter()
 	}

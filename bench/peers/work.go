@@ -19,7 +19,10 @@ import (
 type workCmd struct {
 	peer    string
 	workers int
+	each    bool // print the answer to each address instead, as CSV
 }
+
+var answerNames = [answers]string{Unknown: "unknown", Good: "good", Bad: "bad"}
 
 func (c workCmd) run(in io.Reader, out io.Writer) error {
 	p, err := findPeer(c.peer)
@@ -41,12 +44,14 @@ func (c workCmd) run(in io.Reader, out io.Writer) error {
 		nearly     atomic.Int64 // nanoseconds
 		workers    sync.WaitGroup
 	)
+	each := make([]Answer, len(addresses))
 	most := int64(max(1, len(addresses)*nearlyAll/100))
 	began := time.Now()
 	for range c.workers {
 		workers.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(addresses)); i = next.Add(1) - 1 {
-				counts[verify(addresses[i])].Add(1)
+				each[i] = verify(addresses[i])
+				counts[each[i]].Add(1)
 				if done.Add(1) == most {
 					nearly.Store(int64(time.Since(began)))
 				}
@@ -54,8 +59,21 @@ func (c workCmd) run(in io.Reader, out io.Writer) error {
 		})
 	}
 	workers.Wait()
+	if c.each {
+		return writeEach(out, addresses, each)
+	}
 	_, err = fmt.Fprintln(out, nearly.Load(), most, counts[Good].Load(), counts[Bad].Load(), counts[Unknown].Load())
 	return err
+}
+
+func writeEach(out io.Writer, addresses []string, each []Answer) error {
+	w := csv.NewWriter(out)
+	err := w.Write([]string{"email", "status"})
+	for i, address := range addresses {
+		err = errors.Join(err, w.Write([]string{address, answerNames[each[i]]}))
+	}
+	w.Flush()
+	return errors.Join(err, w.Error())
 }
 
 // nearlyAll is the percentage of its addresses over which a peer's rate is measured: the wait at the end for hosts that

@@ -9,6 +9,7 @@ import { condition, labelled, meter, together } from "./pages/Cluster";
 import { noted } from "./pages/Audit";
 import { told } from "./pages/Suppressions";
 import { choose, receiver } from "./pages/Queues";
+import { percent } from "./pages/Accuracy";
 import { settled } from "./pages/Usage";
 import { lasting, sum } from "./pages/Overview";
 import { form } from "./upload/uploads";
@@ -240,6 +241,11 @@ it("an act's note leaves the account's id out", () => {
   expect(noted({ action: "download", note: "u_123 signed link csv", about: "ann@example.org" })).toBe("signed link csv");
   expect(noted({ action: "grant", note: "+100 a gift", about: "ann@example.org" })).toBe("+100 a gift");
   expect(noted({ action: "user add", note: "customer ann@example.org", about: "ann@example.org" })).toBe("customer");
+});
+
+it("a share is shown with its bounds", () => {
+  expect(percent({ value: 0.985, low: 0.9794, high: 0.99 })).toBe("98.5 % (97.9 to 99.0)");
+  expect(percent(null)).toBe("—");
 });
 
 it("the ledger leaves out what was set aside for a single check and is settled", () => {

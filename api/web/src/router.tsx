@@ -30,6 +30,7 @@ const routeTree = root.addChildren([
   createRoute({ getParentRoute: () => root, path: "/settings/keys", component: later(settings, "Keys") }),
   createRoute({ getParentRoute: () => root, path: "/settings/callbacks", component: later(settings, "Callbacks") }),
   createRoute({ getParentRoute: () => root, path: "/settings/usage", component: later(() => import("./pages/Usage"), "UsagePage") }),
+  createRoute({ getParentRoute: () => root, path: "/settings/accuracy", component: later(() => import("./pages/Accuracy"), "Accuracy") }),
   createRoute({ getParentRoute: () => root, path: "/settings/account", component: later(() => import("./pages/Account"), "Account") }),
   createRoute({ getParentRoute: () => root, path: "/operator/cluster", component: later(() => import("./pages/Cluster"), "Cluster") }),
   createRoute({ getParentRoute: () => root, path: "/operator/providers", component: later(() => import("./pages/Providers"), "Providers") }),

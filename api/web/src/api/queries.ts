@@ -95,6 +95,8 @@ export const reasons = queryOptions({
   },
 });
 
+export const accuracy = queryOptions({ queryKey: ["accuracy"], refetchInterval: 5_000, queryFn: () => take(api.GET("/v1/accuracy")) });
+
 export const usage = (days: number) =>
   queryOptions({
     queryKey: ["usage", days],

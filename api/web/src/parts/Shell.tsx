@@ -29,6 +29,7 @@ const settings: Place[] = [
   { to: "/settings/keys", label: "API keys", icon: "key" },
   { to: "/settings/callbacks", label: "Callbacks", icon: "callback" },
   { to: "/settings/usage", label: "Usage and credits", icon: "usage" },
+  { to: "/settings/accuracy", label: "Accuracy", icon: "check" },
   { to: "/settings/account", label: "Account", icon: "account" },
 ];
 const help: Place[] = [{ to: "/docs", label: "Docs", icon: "docs" }];

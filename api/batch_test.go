@@ -34,7 +34,7 @@ func resultsOf(t *testing.T, r reply) (list []map[string]any, used float64) {
 	return list, r.json(t)["credits_used"].(float64)
 }
 
-// truthOf is what a verification says of an address, without what depends on when and in which call it was made.
+// truthOf returns what a verification says of an address, without what depends on when and in which call it was made.
 func truthOf(result map[string]any) map[string]any {
 	truth := map[string]any{}
 	for name, value := range result {

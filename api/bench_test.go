@@ -58,7 +58,7 @@ func BenchmarkSingles(b *testing.B) {
 	b.ReportMetric(ours.cpu(), "single-cpu-us")
 }
 
-// BenchmarkHandle is what cached single verifications cost without a network: 64 at once, as over as many connections.
+// BenchmarkHandle measures what cached single verifications cost without a network: 64 at once, as over as many connections.
 func BenchmarkHandle(b *testing.B) {
 	w := newTestServer(b, nil)
 	w.level.Set(slog.LevelInfo)

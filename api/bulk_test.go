@@ -116,7 +116,7 @@ func (w *testServer) requireNoScratch() {
 	}
 }
 
-// jobFolderCount is how many jobs have files.
+// jobFolderCount returns how many jobs have files.
 func (w *testServer) jobFolderCount() int {
 	found, err := w.fs.List("data/jobs")
 	require.NoError(w.t, err)

@@ -18,7 +18,7 @@ func getAccuracy(c *call) error {
 	return feedback.SendAccuracy(c.Call, c.srv.deps.Feedback, c.identity.User.ID)
 }
 
-// chance is how probable it is that the address takes mail, of an answer with details.
+// chance returns how probable it is that the address takes mail, of an answer with details.
 func chance(c *call, a *results.Single, now time.Time) (found details.Chance) {
 	if !a.Details || c.identity.Test {
 		return found

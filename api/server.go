@@ -137,7 +137,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener, drainTimeout time.D
 // Drain refuses new requests from now on and makes /readyz fail.
 func (s *Server) Drain() { s.http.Drain() }
 
-// Readiness is why the server is not ready, or nil.
+// Readiness returns why the server is not ready, or nil.
 func (s *Server) Readiness() error {
 	if err := s.http.Draining(); err != nil {
 		return err

@@ -211,7 +211,7 @@ func (u *upload) accept(file io.Reader, filename string) error {
 	return err
 }
 
-// commitParts is what is committed with the job of a counted list: the record's options, the reservation and the stored
+// commitParts returns what is committed with the job of a counted list: the record's options, the reservation and the stored
 // answer. with are the options that the file was read with.
 func (u *upload) commitParts(j *store.Job, with listform.Options) []store.Part {
 	if err := u.finishForm(); err != nil {

@@ -19,7 +19,7 @@ import (
 	"probity/store"
 )
 
-// flips is how many bits a test flips: 100, or PROBITY_FLIPS.
+// flips returns how many bits a test flips: 100, or PROBITY_FLIPS.
 func flips(t *testing.T) int {
 	text := os.Getenv("PROBITY_FLIPS")
 	if text == "" {

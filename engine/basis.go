@@ -16,7 +16,7 @@ type Earlier struct {
 // earlierApart is the least time between two equal answers that count twice: probing again at once proves nothing more.
 const earlierApart = time.Hour
 
-// EarlierOf is what a kept verdict adds to evidence that is taken at now.
+// EarlierOf returns what a kept verdict adds to evidence that is taken at now.
 func EarlierOf(kept *Verdict, now time.Time) Earlier {
 	times := kept.Basis.Before
 	if now.Sub(kept.VerifiedAt) >= earlierApart {
@@ -80,7 +80,7 @@ func groundsOf(target *Sighting) basis.Grounds {
 	return basis.GroundsBoth
 }
 
-// checkElsewhere is what checks at hosts other than the given one have shown.
+// checkElsewhere returns what checks at hosts other than the given one have shown.
 func checkElsewhere(ev *Evidence, host string) basis.Check {
 	for i := range ev.Seen {
 		s := &ev.Seen[i]

@@ -122,7 +122,7 @@ func (p *Provider) Table() [8]byte { return p.hash }
 // Shared reports whether p is a provider that several sources of a fleet probe at one time.
 func (p *Provider) Shared() bool { return p.Kind != KindNarrow }
 
-// Sources is how many of a fleet's sources probe the provider.
+// Sources returns how many of a fleet's sources probe the provider.
 func (p *Provider) Sources(fleet int) int {
 	switch {
 	case !p.Shared():

@@ -73,7 +73,7 @@ func forbids(e Enhanced, m Meaning) bool {
 	return false
 }
 
-// finding is what the rule says about a reply that fits it.
+// finding returns what the rule says about a reply that fits it.
 func (r *Rule) finding(reply *Reply) Finding {
 	f := Finding{Meaning: r.Meaning, Blame: r.Blame, Rule: r.ID, Action: r.Action}
 	if f.Blame == BlameRecipient && reply.Stage != StageRcpt {

@@ -45,8 +45,8 @@ func DefaultTable() *Table {
 // Hash identifies the content of the table: two nodes with the same hash have the same rules and limits.
 func (t *Table) Hash() [8]byte { return t.hash }
 
-// Scaled is how long a pause, a quarantine or a back-off of d lasts under this table. At speed-up 0 it is a nanosecond,
-// not zero, so that its end still occurs as an event.
+// Scaled returns how long a pause, a quarantine or a back-off of d lasts under this table. At speed-up 0 it is a
+// nanosecond, not zero, so that its end still occurs as an event.
 func (t *Table) Scaled(d time.Duration) time.Duration {
 	switch {
 	case t.Speedup == 1 || d <= 0:

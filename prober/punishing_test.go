@@ -94,7 +94,7 @@ func requireNotPunished(t *testing.T, server *sim.Server, rows []*listRow) {
 
 var bubbleStart = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// settledAfter is when the last row was settled.
+// settledAfter returns the time at which the last row was settled.
 func settledAfter(rows []*listRow) time.Duration {
 	last := bubbleStart
 	for _, l := range rows {

@@ -40,7 +40,7 @@ func newRetries(limit int) *retries {
 	return &retries{max: limit, changed: make(chan struct{}, 1), byKey: map[cache.Key]*retry{}}
 }
 
-// pending is what is known of an address whose retry is planned or under way; nil when none is.
+// pending returns what is known of an address whose retry is planned or under way; nil when none is.
 func (r *retries) pending(k cache.Key) (time.Time, *engine.Verdict) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

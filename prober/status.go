@@ -25,7 +25,7 @@ const (
 	maxWindow = 8 * wire.MaxRows
 )
 
-// Window is how many rows of a class this node should have: about what its budgets allow in a minute. A class is a
+// Window returns how many rows of a class this node should have: about what its budgets allow in a minute. A class is a
 // provider, a route, or many routes with few rows each, and after a # the job.
 func (p *Prober) Window(class string) int {
 	table := p.env.Table.Load()
@@ -81,5 +81,5 @@ func sourceState(src *source.Source, now time.Time) string {
 	return "ok"
 }
 
-// Sources is how many sources take queues.
+// Sources returns how many sources take queues.
 func (p *Prober) Sources() int { return len(p.sources.List) }

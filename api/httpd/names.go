@@ -35,7 +35,7 @@ func checkName(name string, known []string) error {
 		quoteName(name), nearest, strings.Join(known, ", "))
 }
 
-// editDistance is how many bytes must be added, dropped, replaced or swapped with their neighbour to turn one short
+// editDistance returns how many bytes must be added, dropped, replaced or swapped with their neighbour to turn one short
 // string into another (the optimal string alignment distance).
 func editDistance(a, b string) int {
 	var rows [3][maxKnownName + 1]int

@@ -188,7 +188,7 @@ func (p *Process) CPU() time.Duration {
 	return s.CPU
 }
 
-// Elapsed is how long an ended process ran.
+// Elapsed returns how long an ended process ran.
 func (p *Process) Elapsed() time.Duration { return p.ended.Sub(p.Started) }
 
 // outputTail keeps the end of a process's output, and passes on its lines.

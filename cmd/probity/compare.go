@@ -61,7 +61,7 @@ func printComparison(out io.Writer, c *foreign.Comparison) error {
 	return table.Flush()
 }
 
-// evidenceWords is what our result of an address rests on, on one line.
+// evidenceWords returns what our result of an address rests on, on one line.
 func evidenceWords(e foreign.Evidence) string {
 	words := []string{e.Email + ":"}
 	for _, one := range []string{e.Reason, "score " + e.Score, e.Host, e.Code, e.Message} {

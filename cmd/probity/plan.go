@@ -85,7 +85,7 @@ func (c *planCmd) Run(ctx context.Context, con *console.IO) error {
 	return printPlan(con.Out, &report)
 }
 
-// sources is how many sources share the work. IPv6 sources count only if there are no others (prober.Config.Sources).
+// sources returns how many sources share the work. IPv6 sources count only if there are no others (prober.Config.Sources).
 func (c *planCmd) sources() (int, error) {
 	if c.Sources != nil {
 		return *c.Sources, nil

@@ -42,7 +42,7 @@ func (c *proberCmd) Run(ctx context.Context, con *console.IO) error {
 	return p.Serve(ctx)
 }
 
-// newProcess is what a process begins with. It logs at info level, or everything with --verbose, as text or json. Repeated warnings and
+// newProcess returns what a process begins with. It logs at info level, or everything with --verbose, as text or json. Repeated warnings and
 // errors are limited to a few lines a second.
 func newProcess(con *console.IO, format string) app.Process {
 	level := slog.LevelInfo

@@ -157,7 +157,7 @@ func (s *serverProcess) appendLog(line string) {
 	s.log.WriteString(line + "\n")
 }
 
-// logText is what the server has written to its log.
+// logText returns what the server has written to its log.
 func (s *serverProcess) logText() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,7 +32,7 @@ const (
 	uploadReceiver   = "127.0.2.2"
 )
 
-// uploadRows is how many rows are uploaded: by default as many as the race detector leaves time for, and still twice
+// uploadRows returns how many rows are uploaded: by default as many as the race detector leaves time for, and still twice
 // the 100,000 rows whose callback must stream. By hand, without cgo, so that the collector sees all memory:
 // CGO_ENABLED=0 PROBITY_UPLOAD_ROWS=5000000 go test -timeout 2h -run TestService/^upload
 func uploadRows(t *testing.T) (rows int, byHand bool) {

@@ -34,7 +34,7 @@ const (
 // progressFolder is appended to the name of a result file: the folder holds the progress until the result is complete.
 const progressFolder = ".progress"
 
-// systemRowsWanted is how many rows the tests with real processes verify.
+// systemRowsWanted returns how many rows the tests with real processes verify.
 func systemRowsWanted(t *testing.T) int {
 	text := os.Getenv(systemRowsEnv)
 	if text == "" {
@@ -125,7 +125,7 @@ func (w internet) verifyArgs(list, result, overrides string) []string {
 		"--mail-from", "probe@prober.example", "--egress", "127.0.0.1=mx.prober.example"}
 }
 
-// referee is what the receivers have seen so far.
+// referee returns what the receivers have seen so far.
 func (w internet) referee(ctx context.Context, t *testing.T) (r referee.Report) {
 	t.Helper()
 	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url, nil)

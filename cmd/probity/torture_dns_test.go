@@ -120,7 +120,7 @@ func (r *dnsRelay) answer(query []byte, from net.Addr) {
 	}
 }
 
-// distortReply is what a server with a fault sends instead of an answer.
+// distortReply returns what a server with a fault sends instead of an answer.
 func distortReply(mode string, reply []byte) [][]byte {
 	var m dns.Msg
 	if m.Unpack(reply) != nil {

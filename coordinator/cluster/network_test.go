@@ -59,7 +59,7 @@ func (l *fakeNetwork) setIsolated(n byte, isolated bool) {
 	l.isolated[fmt.Sprintf("10.0.0.%d:%d", n, port)] = isolated
 }
 
-// destination is where a message from h to addr arrives; nil where it does not.
+// destination returns where a message from h to addr arrives; nil where it does not.
 func (l *fakeNetwork) destination(h *fakeTransport, addr string, packet bool) *fakeTransport {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -147,7 +147,7 @@ func enhancedText(e engine.Enhanced) string {
 	return fmt.Sprintf("%d.%d.%d", e.Class, e.Subject, e.Detail)
 }
 
-// checkedAt is when the host was last asked about the domain's made-up recipient, to the minute; zero if that is not known.
+// checkedAt returns the time at which the host was last asked about the domain's made-up recipient, to the minute; zero if that is not known.
 func checkedAt(v *engine.Verdict) time.Time {
 	age, known := v.Basis.CheckedFor(v.VerifiedAt, v.VerifiedAt)
 	if !known {

@@ -83,7 +83,7 @@ func (job *Job) nextEligible() *classQueue {
 	return q
 }
 
-// windowsNeeded is how many windows the rows of a class fill: about the minutes that they take. The scheduler is locked.
+// windowsNeeded returns how many windows the rows of a class fill: about the minutes that they take. The scheduler is locked.
 func (job *Job) windowsNeeded(q *classQueue) float64 {
 	return float64(q.rows) / float64(job.scheduler.budgets.window(q.class))
 }

@@ -53,7 +53,7 @@ func (b *classBudgets) window(class string) int {
 	return wire.RowsPerMinute(limits, sources, limitsFor(b.sources()).unanswered)
 }
 
-// chunkRows is how many rows make a full chunk of a class: no more than are soon probed, so that a chunk of a slow route does not
+// chunkRows returns how many rows make a full chunk of a class: no more than are soon probed, so that a chunk of a slow route does not
 // fill the in-flight limit.
 func (b *classBudgets) chunkRows(class string) int {
 	most := wire.MaxRows

@@ -204,7 +204,7 @@ func (f *Fleet) updateMembers(ctx context.Context, view *cluster.View, streams *
 	return nil
 }
 
-// streamAddress is where a node accepts its stream. A node that listens on all its addresses is reached at that of its gossip.
+// streamAddress returns where a node accepts its stream. A node that listens on all its addresses is reached at that of its gossip.
 func streamAddress(n *cluster.Node) string {
 	at, err := netip.ParseAddrPort(n.Listen)
 	if err != nil || !at.Addr().IsUnspecified() {

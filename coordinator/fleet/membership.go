@@ -41,7 +41,7 @@ type formerSet struct {
 	closedAt     time.Time
 }
 
-// availableAt is when another source may take a route that an identity owned in the set, for jobs: when that one has
+// availableAt returns the time at which another source may take a route that an identity owned in the set, for jobs: when that one has
 // closed its connections and, if it was at work to the end, when its per-minute budget has expired. Zero if it never
 // contacted a receiver.
 func (f *formerSet) availableAt(was shard.Identity) time.Time {
@@ -62,7 +62,7 @@ const maxFormerSets = 16
 // joins are together where there are many, and never need more than maxFormerSets in a minute.
 const joinInterval = time.Minute / (maxFormerSets * (maxFormerSets - 1) / 2)
 
-// nextJoin is when identities may join the set.
+// nextJoin returns the time at which identities may join the set.
 func nextJoin(former []formerSet) time.Time {
 	if len(former) == 0 {
 		return time.Time{}

@@ -89,7 +89,7 @@ func (c *clusterUsage) addUnanswered(route *engine.Route, identity string, now t
 	c.set(id, identity, min(used+1, limit), now)
 }
 
-// usedByOthers is what all but one source have used of a narrow route's hourly budget. At other providers each source has its own.
+// usedByOthers returns what all but one source have used of a narrow route's hourly budget. At other providers each source has its own.
 func (c *clusterUsage) usedByOthers(route *engine.Route, except string, now time.Time) (e wire.UsedByOthers) {
 	if route.Provider.Shared() {
 		return e

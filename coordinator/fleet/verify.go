@@ -266,5 +266,5 @@ func (f *Fleet) Awaited() time.Time {
 	return until
 }
 
-// Sources is how many identities take work.
+// Sources returns how many identities take work.
 func (f *Fleet) Sources() int { return f.membership.Load().set.Len() }

@@ -113,7 +113,7 @@ func minTimeOf(l *engine.Limits, due Load) (most binding) {
 	return most
 }
 
-// connections is how many connections a load needs at least.
+// connections returns how many connections a load needs at least.
 func connections(l *engine.Limits, due Load) (n float64) {
 	need := func(due float64, capacity int) {
 		if capacity > 0 {

@@ -45,7 +45,7 @@ func (c *Clock) NotBefore(at time.Time) time.Time {
 	return at
 }
 
-// Deadline is when a job stops waiting for answers.
+// Deadline returns the time at which a job stops waiting for answers.
 func (c *Clock) Deadline(j *store.Job) time.Time {
 	return c.NotBefore(j.StartedAt.Add(time.Duration(j.MaxHours) * time.Hour))
 }

@@ -62,7 +62,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// cacheTTL is how long an answer may be cached.
+// cacheTTL returns how long an answer may be cached.
 func (c *Config) cacheTTL(a answer) time.Duration {
 	ttl := time.Duration(a.ttl) * time.Second
 	switch {

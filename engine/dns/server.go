@@ -156,7 +156,7 @@ func (r *Resolver) NeverAnswered() (servers []netip.AddrPort) {
 	return servers
 }
 
-// silent is how many servers SilentServers found when it looked last, without those that have replied since.
+// silent returns how many servers SilentServers found when it looked last, without those that have replied since.
 func (s servers) silent() (n int) {
 	for _, one := range s {
 		if one.silent.Load() {

@@ -39,10 +39,10 @@ func (b Bin) wide() Bin {
 // Counts are outcomes by Kind.
 type Counts [Kinds]int64
 
-// exists is how many outcomes show that the mailbox takes mail.
+// exists returns how many outcomes show that the mailbox takes mail.
 func (c *Counts) exists() int64 { return c[Delivered] + c[Complained] }
 
-// conclusive is how many show that it does or does not.
+// conclusive returns how many show that it does or does not.
 func (c *Counts) conclusive() int64 { return c.exists() + c[Bounced] }
 
 // Tally counts outcomes. The zero value has none. It has no lock.
@@ -71,11 +71,13 @@ func (t *Tally) counts(b Bin) Counts {
 // shrinkage is how many outcomes a wider bin weighs in a narrower one: the share of fewer is mostly chance.
 const shrinkage = MinObservations
 
-// Probability is how probable it is that an address with a verdict of the bin takes mail. n is on how many outcomes it rests; known is
-// false if there are too few. own are the account's outcomes, all those of the installation, which have the account's too.
+// Probability returns how probable it is that an address with a verdict of the bin takes mail. n is on how many
+// outcomes it rests; known is false if there are too few. own are the account's outcomes, all those of the
+// installation, which have the account's too.
 //
-// It begins with the share of the receiver, status and reason, and goes on to the band and to the account's own outcomes in it. Each
-// narrower share is pulled towards the one before with the weight of 200 outcomes, so that few of them change little.
+// It begins with the share of the receiver, status and reason, and goes on to the band and to the account's own
+// outcomes in it. Each narrower share is pulled towards the one before with the weight of 200 outcomes, so that few of
+// them change little.
 func Probability(own, all *Tally, b Bin) (p float64, n int64, known bool) {
 	wide := all.counts(b.wide())
 	n = wide.conclusive()
@@ -116,7 +118,8 @@ func (t *Tally) Rows() []Row {
 		rows = append(rows, r)
 	}
 	slices.SortFunc(rows, func(x, y Row) int {
-		return cmp.Or(cmp.Compare(y.N, x.N), cmp.Compare(x.Receiver, y.Receiver), cmp.Compare(x.Status, y.Status), cmp.Compare(x.Reason, y.Reason))
+		return cmp.Or(cmp.Compare(y.N, x.N), cmp.Compare(x.Receiver, y.Receiver), cmp.Compare(x.Status, y.Status),
+			cmp.Compare(x.Reason, y.Reason))
 	})
 	return rows
 }
@@ -129,8 +132,8 @@ type Share struct {
 	Part, Whole int64
 }
 
-// shareOf returns part of whole with the bounds of Wilson's score interval, corrected for continuity, so that few outcomes do not promise
-// more than they show.
+// shareOf returns part of whole with the bounds of Wilson's score interval, corrected for continuity, so that few
+// outcomes do not promise more than they show.
 func shareOf(part, whole int64) Share {
 	if whole == 0 {
 		return Share{}

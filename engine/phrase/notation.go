@@ -28,8 +28,8 @@ type Atom struct {
 // MaxGap is how many letters "~" may stand for.
 const MaxGap = 48
 
-// GapAt is how many bytes of a text "~" may stand for behind a place: a letter of another script than Latin takes five
-// (appendCoded).
+// GapAt returns how many bytes of a text "~" may stand for behind a place: a letter of another script than Latin takes
+// five (appendCoded).
 func GapAt(text []byte, end int) int {
 	if end < len(text) && text[end] == codedLetter {
 		return codedBytes * MaxGap

@@ -47,7 +47,8 @@ func redactWord(word, local string) string {
 	return word
 }
 
-// indexOfName is where a word has the local part with no letter or digit next to it, as in user=ann; -1 if nowhere.
+// indexOfName returns where a word has the local part with no letter or digit next to it, as in user=ann; -1 if
+// nowhere.
 func indexOfName(word, local string) int {
 	if len(local) < minLocal {
 		return -1

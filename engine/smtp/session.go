@@ -43,10 +43,10 @@ type Extensions struct {
 	MailMax, RcptMax, RcptDomainMax int
 }
 
-// Extensions is what the server offers.
+// Extensions returns what the server offers.
 func (s *Session) Extensions() Extensions { return s.extensions }
 
-// BannerWait is how long the banner took.
+// BannerWait returns how long the banner took.
 func (s *Session) BannerWait() time.Duration { return s.bannerWait }
 
 // RoundTrip is the fastest reply to a command of the greeting.

@@ -44,8 +44,10 @@ type ProberFlags struct {
 
 // Validate is called by the parser.
 func (p *ProberFlags) Validate() error {
-	streams, admins, gossip := listenFlag{"node-listen", p.NodeListen}, listenFlag{"admin-listen", p.AdminListen}, p.gossipListener()
-	errs := []error{p.Probing.Validate(), p.memberFlags.Validate(), p.RetainCacheFlag.check(), streams.check(), admins.check(),
+	streams, admins, gossip := listenFlag{"node-listen", p.NodeListen}, listenFlag{"admin-listen", p.AdminListen},
+		p.gossipListener()
+	errs := []error{p.Probing.Validate(), p.memberFlags.Validate(), p.RetainCacheFlag.check(), streams.check(),
+		admins.check(),
 		streams.checkApart(admins, gossip), admins.checkApart(gossip)}
 	if p.NodeReach != "" {
 		errs = append(errs, checkHostPort("node-advertise", p.NodeReach))
@@ -53,8 +55,8 @@ func (p *ProberFlags) Validate() error {
 	return errors.Join(errs...)
 }
 
-// probingGrace is how long after SIGTERM sessions continue for rows that are still on their way back to the coordinator. With the time
-// to close its sessions, the prober ends within 25 s.
+// probingGrace is how long after SIGTERM sessions continue for rows that are still on their way back to the
+// coordinator. With the time to close its sessions, the prober ends within 25 s.
 const probingGrace = 6 * time.Second
 
 // Prober is everything that a prober runs.
@@ -91,7 +93,8 @@ func (p *Prober) Serve(ctx context.Context) error {
 		if err := p.Open(); err != nil {
 			return errors.Join(err, p.Close())
 		}
-		p.Log.Info("ready for a coordinator", "node", p.flags.Name, "streams", p.streamListener.Addr().String(), "gossip", p.flags.ClusterListen, "identities", len(p.prober.ActiveSources()))
+		p.Log.Info("ready for a coordinator", "node", p.flags.Name, "streams", p.streamListener.Addr().String(),
+			"gossip", p.flags.ClusterListen, "identities", len(p.prober.ActiveSources()))
 		return nil
 	}, func() error { return p.runToEnd(ctx, p.Run, p.Close) })
 }
@@ -99,7 +102,8 @@ func (p *Prober) Serve(ctx context.Context) error {
 // Open opens the cache and the sockets, and connects the components.
 func (p *Prober) Open() (err error) {
 	c := p.flags
-	p.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	p.Registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	table, err := c.Table()
 	if err != nil {
 		return err
@@ -112,7 +116,8 @@ func (p *Prober) Open() (err error) {
 		return fmt.Errorf("--data: %w", err)
 	}
 	p.room.MakeBallast()
-	if p.cache, err = cache.Open(cache.Config{FS: p.room.Cache(), Dir: filepath.Join(c.Data, "cache"), Log: p.Log, MaxLife: time.Duration(c.RetainCache)}); err != nil {
+	if p.cache, err = cache.Open(cache.Config{FS: p.room.Cache(), Dir: filepath.Join(c.Data, "cache"), Log: p.Log,
+		MaxLife: time.Duration(c.RetainCache)}); err != nil {
 		return err
 	}
 	cfg, err := c.ProberConfig(table, p.Log)
@@ -127,7 +132,8 @@ func (p *Prober) Open() (err error) {
 	if p.prober, err = prober.New(cfg); err != nil {
 		return err
 	}
-	if p.audit, err = newSelfAudit(&c.Probing, table, nodeflags.AuditOptions{Folder: c.Data, Log: p.Log, Metrics: p.Registry}); err != nil {
+	if p.audit, err = newSelfAudit(&c.Probing, table,
+		nodeflags.AuditOptions{Folder: c.Data, Log: p.Log, Metrics: p.Registry}); err != nil {
 		return err
 	}
 	if c.Anonymous() {
@@ -143,8 +149,10 @@ func (p *Prober) Open() (err error) {
 	if err != nil {
 		return err
 	}
-	p.server, err = stream.NewServer(stream.ServerConfig{Node: c.Name, Version: p.Version, Identities: IdentitiesOf(p.prober), Table: table, UseTable: p.useTable,
-		Prober: p.prober, Credentials: stream.ServerTLS(own, authority, p.Log), Window: p.prober.Window, Fresh: p.prober.Fresh, SetIsolated: p.prober.SetIsolated,
+	p.server, err = stream.NewServer(stream.ServerConfig{Node: c.Name, Version: p.Version,
+		Identities: IdentitiesOf(p.prober), Table: table, UseTable: p.useTable,
+		Prober: p.prober, Credentials: stream.ServerTLS(own, authority, p.Log), Window: p.prober.Window,
+		Fresh: p.prober.Fresh, SetIsolated: p.prober.SetIsolated,
 		KeysMoved: p.prober.KeysMoved, Status: p.status, Views: p.prober, Forget: p.prober.Forget, Log: p.Log})
 	if err != nil {
 		return err
@@ -158,7 +166,8 @@ func (p *Prober) Open() (err error) {
 		return err
 	}
 	p.cluster, p.closeSockets = gossip, transport.Shutdown
-	p.healthMetrics = &healthMetrics{version: p.Version, disk: p.Disk, dir: c.Data, report: p.report, certExpiries: c.certExpiries()}
+	p.healthMetrics = &healthMetrics{version: p.Version, disk: p.Disk, dir: c.Data, report: p.report,
+		certExpiries: c.certExpiries()}
 	p.Registry.MustRegister(p.healthMetrics, p.resolver, p.cache)
 	return nil
 }
@@ -174,7 +183,8 @@ func (p *Prober) Run(ctx context.Context) error {
 	late := context.AfterFunc(ctx, func() { time.AfterFunc(probingGrace, stopProber) })
 	defer late()
 	mux := http.NewServeMux()
-	mux.Handle("/", adminlistener.Listener{Log: p.Log, Metrics: p.Registry, Config: func() any { return p.flags }, Probes: p.prober.Recent()}.Handler())
+	mux.Handle("/", adminlistener.Listener{Log: p.Log, Metrics: p.Registry, Config: func() any { return p.flags },
+		Probes: p.prober.Recent()}.Handler())
 	mux.HandleFunc("GET /debug/cluster", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.report()) })
 	p.closeSockets = nil // from here on Run closes the sockets
 	var frontend, backend sync.WaitGroup
@@ -224,16 +234,18 @@ func (p *Prober) reload() error {
 		return err
 	}
 	if table.Hash() != p.table.Load().Hash() {
-		p.Log.Info("the coordinator's provider table stays in force; give the file to the coordinator to change that", "table", tableName(p.table.Load()), "ours", tableName(table))
+		p.Log.Info("the coordinator's provider table stays in force; give the file to the coordinator to change that",
+			"table", tableName(p.table.Load()), "ours", tableName(table))
 	}
 	return nil
 }
 
-// report is what probity cluster shows of a prober: this node, and what it knows from gossip.
+// report returns what probity cluster shows of a prober: this node, and what it knows from gossip.
 func (p *Prober) report() fleet.ClusterReport {
 	self, view := selfReport(p.Version, p.status(), p.prober, &p.rowRate), p.cluster.View()
 	self.Name, self.Address, self.Since = p.flags.Name, p.streamListener.Addr().String(), p.startedAt
-	return fleet.ClusterReport{Coordinator: strings.Join(view.Rivals, ", "), Problem: view.Problem, Nodes: []fleet.NodeReport{self}}
+	return fleet.ClusterReport{Coordinator: strings.Join(view.Rivals, ", "), Problem: view.Problem,
+		Nodes: []fleet.NodeReport{self}}
 }
 
 // Close closes what Open opened. Run must have returned.

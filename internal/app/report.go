@@ -19,7 +19,7 @@ import (
 	"probity/prober/wire"
 )
 
-// report is what probity cluster shows.
+// report returns what probity cluster shows.
 func (n *Node) report() fleet.ClusterReport {
 	if n.fleet != nil {
 		return n.fleet.Report()
@@ -37,7 +37,7 @@ func (n *Node) reportWithQuarantines(ctx context.Context) fleet.ClusterReport {
 	return r
 }
 
-// nodeViews is what operators can see of the nodes and do with them.
+// nodeViews returns what operators can see of the nodes and do with them.
 func (n *Node) nodeViews() fleet.Views {
 	if n.fleet != nil {
 		return n.fleet
@@ -50,14 +50,15 @@ func selfReport(version string, s wire.Status, p *prober.Prober, throughput *rat
 	s.RowsPerSecond = throughput.rate(s.Answered)
 	self := fleet.NodeReport{Version: version, State: cluster.Alive.String(), Usable: true, Rows: s.Rows}
 	for _, id := range IdentitiesOf(p) {
-		self.Identities = append(self.Identities, fleet.IdentityReport{Name: id.Name, Local: id.Local, Public: id.Public, EHLO: id.EHLO})
+		self.Identities = append(self.Identities, fleet.IdentityReport{Name: id.Name, Local: id.Local,
+			Public: id.Public, EHLO: id.EHLO})
 	}
 	self.SetStatus(s)
 	return self
 }
 
-// explainRoute says where the mail of a domain or an address goes, and which node probes there. whyNot says why this process asks no
-// public mail server; "" if it does, or others probe for it.
+// explainRoute says where the mail of a domain or an address goes, and which node probes there. whyNot says why this
+// process asks no public mail server; "" if it does, or others probe for it.
 func (n *Node) explainRoute(ctx context.Context, what, whyNot string) (v providerview.Route, err error) {
 	var (
 		domain  string
@@ -85,8 +86,8 @@ func (n *Node) explainRoute(ctx context.Context, what, whyNot string) (v provide
 	return v, nil
 }
 
-// ownerOf says which identity, and which node, probes an address of a route, or a domain of it if the address is zero. It returns
-// fleet.ErrNoProber if none does.
+// ownerOf says which identity, and which node, probes an address of a route, or a domain of it if the address is zero.
+// It returns fleet.ErrNoProber if none does.
 func (n *Node) ownerOf(route *engine.Route, domain string, address engine.Address) (_ string, err error) {
 	switch {
 	case !route.Fact.Routable():
@@ -134,7 +135,8 @@ type rateMeter struct {
 	lastRate float64
 }
 
-// rate returns the growth of n per second since the last measurement. Within a second it returns that measurement again.
+// rate returns the growth of n per second since the last measurement. Within a second it returns that measurement
+// again.
 func (rm *rateMeter) rate(n uint64) float64 {
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
@@ -150,8 +152,8 @@ func (rm *rateMeter) rate(n uint64) float64 {
 	return rm.lastRate
 }
 
-// newSelfAudit makes the audit that a probing process runs on itself at its start and every hour. It is nil if the process has no
-// sources or no sender that receivers could check.
+// newSelfAudit makes the audit that a probing process runs on itself at its start and every hour. It is nil if the
+// process has no sources or no sender that receivers could check.
 func newSelfAudit(f *nodeflags.Probing, table *engine.Table, parts nodeflags.AuditOptions) (*doctor.Doctor, error) {
 	if f.MailFrom == "" || len(f.Egress) == 0 {
 		return nil, nil
@@ -179,7 +181,8 @@ func audited(s wire.Status, d *doctor.Doctor) wire.Status {
 	for _, level := range []doctor.Severity{doctor.Fail, doctor.Warn, doctor.Unknown} {
 		for _, f := range r.Findings {
 			if f.Severity == level {
-				s.Findings = append(s.Findings, wire.Finding{Check: f.Check, Subject: f.Subject, Severity: level.String(), Message: f.Message, Advice: f.Advice})
+				s.Findings = append(s.Findings, wire.Finding{Check: f.Check, Subject: f.Subject,
+					Severity: level.String(), Message: f.Message, Advice: f.Advice})
 			}
 		}
 	}

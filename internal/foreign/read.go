@@ -16,8 +16,9 @@ import (
 // maxHeader bounds the first line, in bytes.
 const maxHeader = 1 << 20
 
-// Read calls visit with the cells of the named columns of each row, and its line. A name that ends in a question mark is of a column that
-// may be missing; its cells are empty then. The delimiter is a comma, semicolon, tab or pipe: the first with which the columns are found.
+// Read calls visit with the cells of the named columns of each row, and its line. A name that ends in a question mark
+// is of a column that may be missing; its cells are empty then. The delimiter is a comma, semicolon, tab or pipe: the
+// first with which the columns are found.
 func Read(in io.Reader, columns []string, visit func(line int, cells []string) error) error {
 	buffered := bufio.NewReaderSize(in, maxHeader)
 	head, err := buffered.Peek(3)
@@ -95,7 +96,7 @@ func find(names, columns []string) (at []int, err error) {
 	return at, nil
 }
 
-// Key is what the addresses of two files are joined by.
+// Key returns what the addresses of two files are joined by.
 func Key(email string) string {
 	a, err := engine.ParseTrimmed(email)
 	if err != nil {
@@ -121,7 +122,8 @@ func (w Words) Of(word string) (string, error) {
 	}
 	i := slices.IndexFunc(w.Known, func(known string) bool { return strings.EqualFold(known, word) })
 	if i < 0 {
-		return "", fmt.Errorf("%.40q is none of %s: say which it stands for with --map %.40q=%s", word, strings.Join(w.Known, ", "), word, w.Known[0])
+		return "", fmt.Errorf("%.40q is none of %s: say which it stands for with --map %.40q=%s", word,
+			strings.Join(w.Known, ", "), word, w.Known[0])
 	}
 	return w.Known[i], nil
 }

@@ -64,8 +64,8 @@ func limitFor(least, live, others, most int64) int64 {
 	return limit
 }
 
-// machineMemory is how many bytes this process may use: the memory of the machine, or the lower limit of its control
-// group (Linux, cgroup v2 and v1). 0 if unknown.
+// machineMemory returns how many bytes this process may use: the memory of the machine, or the lower limit of its
+// control group (Linux, cgroup v2 and v1). 0 if unknown.
 func machineMemory(read func(string) ([]byte, error)) (most int64) {
 	note := func(n int64, err error) {
 		if err == nil && n > 0 && (most == 0 || n < most) {

@@ -37,7 +37,8 @@ func DialFrom(ctx context.Context, local netip.Addr, network, address string) (n
 	return d.DialContext(ctx, network, address)
 }
 
-// Identities are the sources of --egress. Without any, the system chooses the address and the EHLO name is the host name.
+// Identities are the sources of --egress. Without any, the system chooses the address and the EHLO name is the host
+// name.
 func (p *Probing) Identities() ([]source.Identity, error) {
 	if len(p.Egress) == 0 {
 		return []source.Identity{{EHLO: console.HostName()}}, nil
@@ -74,7 +75,8 @@ const (
 	defaultMaxSessions = 4000
 )
 
-// sessions is how many SMTP sessions may be open at one time: as the flag says, but never more than the file limit allows.
+// sessions returns how many SMTP sessions may be open at one time: as the flag says, but never more than the file limit
+// allows.
 func (p *Probing) sessions() (int, error) {
 	limit, _, err := openFiles()
 	if err != nil {
@@ -82,7 +84,8 @@ func (p *Probing) sessions() (int, error) {
 	}
 	room := max(16, int(min(limit, 1<<20))-reservedFiles)
 	if p.Concurrency > room {
-		return 0, fmt.Errorf("%w: --concurrency %d needs more open files than the limit of %d; raise it with ulimit -n", console.ErrUsage, p.Concurrency, limit)
+		return 0, fmt.Errorf("%w: --concurrency %d needs more open files than the limit of %d; raise it with ulimit -n",
+			console.ErrUsage, p.Concurrency, limit)
 	}
 	if p.Concurrency > 0 {
 		return p.Concurrency, nil
@@ -101,7 +104,8 @@ func (p *Probing) ProberConfig(table *engine.Table, log *slog.Logger) (prober.Co
 		return prober.Config{}, err
 	}
 	sessions, err := p.sessions()
-	return prober.Config{Table: table, Dial: p.dial(proxy, ids, log), Sources: ids, MailFrom: p.MailFrom, SOCKS5: proxy, Port: p.SMTPPort,
+	return prober.Config{Table: table, Dial: p.dial(proxy, ids, log), Sources: ids, MailFrom: p.MailFrom, SOCKS5: proxy,
+		Port:         p.SMTPPort,
 		AllowPrivate: p.AllowPrivateTargets, SkipWarmUp: p.Warm, MaxSessions: sessions}, err
 }
 

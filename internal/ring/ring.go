@@ -9,7 +9,7 @@ type Ring[T any] struct {
 	n     int
 }
 
-// Len is how many items are in it.
+// Len returns how many items are in it.
 func (r *Ring[T]) Len() int { return r.n }
 
 // Push adds the newest item.

@@ -111,8 +111,8 @@ func (a *authority) fail(what acmeFailure, attributes ...any) {
 	}
 }
 
-// expiry is when the first of the certificates ends that clients have got; where they get none, since when; zero before
-// the first client.
+// expiry returns the time at which the first of the certificates ends that clients have got; where they get none, since
+// when; zero before the first client.
 func (a *authority) expiry() (first time.Time) {
 	a.mu.Lock()
 	names := make([]servedName, 0, len(a.served))

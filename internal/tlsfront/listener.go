@@ -120,8 +120,8 @@ func (l *Listener) Scheme() string {
 	return "https"
 }
 
-// Expiry is when the current certificate expires. With ACME it is the first of those that clients got, or since when
-// clients get none. It is zero without TLS, and with ACME before the first client.
+// Expiry returns the time at which the current certificate expires. With ACME it is the first of those that clients
+// got, or since when clients get none. It is zero without TLS, and with ACME before the first client.
 func (l *Listener) Expiry() time.Time {
 	switch {
 	case l == nil:
@@ -132,8 +132,8 @@ func (l *Listener) Expiry() time.Time {
 	return l.pair.Load().Leaf.NotAfter
 }
 
-// ACMEFailures is how many requests to the authority failed, and how many handshakes for want of a certificate; false
-// without an authority.
+// ACMEFailures returns how many requests to the authority failed, and how many handshakes for want of a certificate;
+// false without an authority.
 func (l *Listener) ACMEFailures() (int64, bool) {
 	if l == nil || l.acme == nil {
 		return 0, false

@@ -39,7 +39,7 @@ func (l *Limit) Lock() { l.mu.Lock() }
 // Unlock lets others look for room.
 func (l *Limit) Unlock() { l.mu.Unlock() }
 
-// Room is how many recipients a priority may send now on a connection.
+// Room returns how many recipients a priority may send now on a connection.
 func (l *Limit) Room(c *budget.Conn, priority budget.Priority, now time.Time) (int, budget.Denial) {
 	return l.budget.Room(c, priority, now)
 }
@@ -92,7 +92,7 @@ func (l *Limit) Settle(c *budget.Conn, cost budget.Cost, now time.Time) {
 	l.budget.Settle(c, cost, now)
 }
 
-// Refusals is how many refusals of the hour are settled.
+// Refusals returns how many refusals of the hour are settled.
 func (l *Limit) Refusals(now time.Time) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -73,7 +73,7 @@ func (s *Slots) nextWaiting() *Waiter {
 	return nil
 }
 
-// room is how many slots a priority may use.
+// room returns how many slots a priority may use.
 func (s *Slots) room(priority budget.Priority) int {
 	if !s.closedSince.IsZero() {
 		return 0
@@ -91,7 +91,7 @@ func (s *Slots) Scarce() bool {
 	return 2*s.used > s.size
 }
 
-// InUse is how many are taken.
+// InUse returns how many are taken.
 func (s *Slots) InUse() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -54,10 +54,10 @@ func (b *Budget) effectiveLimit(limit int, now time.Time) int {
 	return limit
 }
 
-// Open is how many connections are open or being opened.
+// Open returns how many connections are open or being opened.
 func (b *Budget) Open() int { return b.openConns }
 
-// MaxOpen is how many connections a priority may have open now.
+// MaxOpen returns how many connections a priority may have open now.
 func (b *Budget) MaxOpen(priority Priority, now time.Time) int {
 	limit := b.effectiveLimit(b.Limits.Connections, now)
 	if priority.IsJob() {
@@ -119,8 +119,8 @@ func (b *Budget) CancelConnect() {
 // ConnectionClosed releases a connection that the peer has closed.
 func (b *Budget) ConnectionClosed() { b.openConns-- }
 
-// Room is how many recipients a priority may send now over connection c. Jobs leave the last of several transactions of
-// a connection to a single call.
+// Room returns how many recipients a priority may send now over connection c. Jobs leave the last of several
+// transactions of a connection to a single call.
 func (b *Budget) Room(c *Conn, priority Priority, now time.Time) (int, Denial) {
 	l, n := &b.Limits, MaxTransaction
 	if l.RefusalsPerHour > 0 {
@@ -169,7 +169,7 @@ func (b *Budget) Room(c *Conn, priority Priority, now time.Time) (int, Denial) {
 	return max(0, n), Denial{}
 }
 
-// RefusalsLeft is how many more recipients may be refused over a connection.
+// RefusalsLeft returns how many more recipients may be refused over a connection.
 func (b *Budget) RefusalsLeft(c *Conn) int {
 	if b.Limits.RefusalsPerConnection == 0 {
 		return math.MaxInt
@@ -177,9 +177,9 @@ func (b *Budget) RefusalsLeft(c *Conn) int {
 	return b.Limits.RefusalsPerConnection - c.refused - c.pending
 }
 
-// refusalsAllowed is how many of the hour's refusals a priority may use now. Short jobs leave single calls half of what
-// long jobs leave, so that they find room after a long job has used all it may. If no single calls are expected, a long
-// backlog leaves short jobs as much.
+// refusalsAllowed returns how many of the hour's refusals a priority may use now. Short jobs leave single calls half of
+// what long jobs leave, so that they find room after a long job has used all it may. If no single calls are expected, a
+// long backlog leaves short jobs as much.
 func (b *Budget) refusalsAllowed(priority Priority, now time.Time) int {
 	limit := b.allowed(priority, b.Limits.RefusalsPerHour, now)
 	switch expectSingles := expected(b.singleCalls, now); {
@@ -256,7 +256,7 @@ func (b *Budget) MinuteBudgetsFull(now time.Time) bool {
 // Usage is how much of a limit is used or reserved; the zero value is no limit.
 type Usage struct{ Used, Limit int }
 
-// Usage is what is used of the recipients a minute and of the refusals an hour.
+// Usage returns what is used of the recipients a minute and of the refusals an hour.
 func (b *Budget) Usage(now time.Time) (perMinute, refusals Usage) {
 	return b.rcptWindow.usage(b.Limits.RecipientsPerMinute, now), b.refusalWindow.usage(b.Limits.RefusalsPerHour, now)
 }

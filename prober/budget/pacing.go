@@ -64,7 +64,8 @@ func (p *Pacing) refusalCost(limit int, now time.Time) time.Duration {
 	return cost
 }
 
-// room is how many refusals long jobs may reserve now under an hourly limit; else the denial says when to try again.
+// room returns how many refusals long jobs may reserve now under an hourly limit; else the denial says when to try
+// again.
 func (p *Pacing) room(limit int, now time.Time) (int, Denial) {
 	each, portion := p.refusalCost(limit, now), time.Hour/time.Duration(min(portionsPerHour, max(1, limit)))
 	opens := p.earnedAt.Add(max(0, each-portion))

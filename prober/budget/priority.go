@@ -23,5 +23,5 @@ const MaxTransaction = 100
 // down.
 func reservedForSingles(limit int) int { return limit / 5 }
 
-// reservedForFirst is what jobs leave of a rate to the first single call while none is expected.
+// reservedForFirst returns what jobs leave of a rate to the first single call while none is expected.
 func reservedForFirst(limit int) int { return limit / 100 }

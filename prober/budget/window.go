@@ -57,7 +57,7 @@ func floorDiv(d, unit time.Duration) int64 {
 	return q
 }
 
-// room is how many more events limit allows now.
+// room returns how many more events limit allows now.
 func (w *window) room(limit int, now time.Time) int {
 	w.advance(now)
 	return max(0, limit-w.used-w.reserved)
@@ -87,8 +87,8 @@ func (w *window) count(slot int64, n int) {
 	w.used += n
 }
 
-// nextRoom is when limit may allow one more event. Reservations are settled soon, most of them as events that did not
-// happen.
+// nextRoom returns the time at which limit may allow one more event. Reservations are settled soon, most of them as
+// events that did not happen.
 func (w *window) nextRoom(limit int, now time.Time) time.Time {
 	w.advance(now)
 	if w.used+w.reserved < limit {
@@ -110,7 +110,7 @@ func (w *window) empty(now time.Time) bool {
 	return w.used == 0 && w.reserved == 0
 }
 
-// usage is how much of a window's limit is used or reserved now.
+// usage returns how much of a window's limit is used or reserved now.
 func (w *window) usage(limit int, now time.Time) Usage {
 	if limit == 0 {
 		return Usage{}

@@ -36,7 +36,7 @@ func (i Identity) public() netip.Addr {
 	return i.Local.Unmap()
 }
 
-// name is how the identity is called in findings.
+// name returns how the identity is called in findings.
 func (i Identity) name() string {
 	if p := i.public(); p.IsValid() {
 		return p.String()

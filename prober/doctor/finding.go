@@ -63,7 +63,7 @@ func (r *Report) Worst() Severity {
 	return worst
 }
 
-// Count is how many findings have that severity.
+// Count returns how many findings have that severity.
 func (r *Report) Count(s Severity) int {
 	n := 0
 	for _, f := range r.Findings {

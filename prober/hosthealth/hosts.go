@@ -124,7 +124,8 @@ func (h *Hosts) forgetFailures(host string, r *record) {
 	h.forgetEmpty(host, r)
 }
 
-// FirstFailureBegan is when the first of the connections began that failed in a row; began if only this one has.
+// FirstFailureBegan returns the time at which the first of the connections began that failed in a row; began if only
+// this one has.
 func (h *Hosts) FirstFailureBegan(host string, began time.Time) time.Time {
 	if r := h.records[host]; r != nil && r.failures > 0 {
 		return r.firstBegan

@@ -199,8 +199,8 @@ func (h *Host) NeedsControl(connection uint32) bool {
 // fewRefusals is how many refusals a connection may have when the last of them is left to the control.
 const fewRefusals = 3
 
-// TargetsLeft is how many more targets and decoys a connection may have, of which so many were sent and so many may be
-// refused. Three refusals sent together would leave none for what controls them.
+// TargetsLeft returns how many more targets and decoys a connection may have, of which so many were sent and so many
+// may be refused. Three refusals sent together would leave none for what controls them.
 func (h *Host) TargetsLeft(sent, refusals int) int {
 	left := math.MaxInt
 	if bound := h.memory.perConnection; bound > 0 {

@@ -99,7 +99,7 @@ func (dq *Domain) UseDecoy(p *Probe, now time.Time) DecoyUse {
 	return DecoyUsed
 }
 
-// targetMeaning is what the last reply to the target meant.
+// targetMeaning returns what the last reply to the target meant.
 func targetMeaning(ev *engine.Evidence) engine.Meaning {
 	for i := len(ev.Seen) - 1; i >= 0; i-- {
 		if s := &ev.Seen[i]; s.Subject == engine.SubjectTarget && s.Event == engine.EventReply {

@@ -25,7 +25,7 @@ type Owner interface {
 	Schedule(h *Host, priority budget.Priority)
 	// Emptied is called when a host has no domain any more.
 	Emptied(h *Host)
-	// Scaled is how long a wait lasts under the current provider table.
+	// Scaled returns how long a wait lasts under the current provider table.
 	Scaled(d time.Duration) time.Duration
 }
 

@@ -56,7 +56,7 @@ func (p *Probe) Urgent() bool { return p.urgent.Load() }
 // Queued reports whether no session has p.
 func (p *Probe) Queued() bool { return p.inList != nil }
 
-// lastWait is how long the probe waited before this attempt; before the first, how long it will wait after it.
+// lastWait returns how long the probe waited before this attempt; before the first, how long it will wait after it.
 func (p *Probe) lastWait() time.Duration {
 	s := p.Policy.Schedule
 	if len(s) == 0 {

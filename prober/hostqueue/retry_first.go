@@ -16,7 +16,7 @@ func (h *Host) HasRetryFirst() bool {
 		h.retryDecoys[budget.Single].Len() > 0
 }
 
-// pendingDecoyCount is how many decoys are pending.
+// pendingDecoyCount returns how many decoys are pending.
 func (h *Host) pendingDecoyCount() int {
 	return h.pendingDecoysFor(budget.LongJob) + h.pendingDecoysFor(budget.ShortJob) + h.pendingDecoysFor(budget.Single)
 }

@@ -93,7 +93,7 @@ const (
 // ConfirmTime is confirmTime under the current provider table.
 func (s *Set) ConfirmTime() time.Duration { return max(s.Owner.Scaled(confirmTime), minConfirmTime) }
 
-// answeredAt is when a probe's target was answered.
+// answeredAt returns the time at which a probe's target was answered.
 func (s *Set) answeredAt(p *Probe) time.Time { return s.Created.Add(p.answeredAfter) }
 
 // pastConfirming reports whether nothing can confirm an acceptance any more.

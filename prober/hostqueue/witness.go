@@ -17,7 +17,7 @@ func (h *Host) witness(seen engine.Sighting, local string) *engine.Witness {
 // show makes a sighting what the decoy has shown.
 func (d *decoy) show(seen engine.Sighting) { d.sighting, d.witness = seen, nil }
 
-// shown is what the decoy has shown, for verdicts that rest on it.
+// shown returns what the decoy has shown, for verdicts that rest on it.
 func (dq *Domain) shown() *engine.Witness {
 	d := &dq.decoy
 	if d.witness == nil {

@@ -112,7 +112,7 @@ func (hq *hostQueue) worthConnection() int {
 	return worth
 }
 
-// worthConnection is how many waiting probes justify one more; the latency says it where transactions are sent in
+// worthConnection returns how many waiting probes justify one more; the latency says it where transactions are sent in
 // groups.
 func (l *locked) worthConnection() int {
 	lim := l.budget.Limits

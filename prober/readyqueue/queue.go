@@ -134,7 +134,7 @@ const (
 	maxBackoff         = 5 * time.Minute
 )
 
-// scaled is how long a wait lasts under the current provider table.
+// scaled returns how long a wait lasts under the current provider table.
 func (f *fixed) scaled(d time.Duration) time.Duration { return f.env.Table.Load().Scaled(d) }
 
 // advance moves a probe as far as it gets without asking a host. A probe that is finished is appended to out.
@@ -287,8 +287,8 @@ func (l *locked) close() {
 	}
 }
 
-// BudgetAllowsAt is when the queue's budgets allow more to jobs of a priority, for rows that are returned unfinished.
-// It is zero if no budget sets a time, and the rows may come again at once.
+// BudgetAllowsAt returns the time at which the queue's budgets allow more to jobs of a priority, for rows that are
+// returned unfinished. It is zero if no budget sets a time, and the rows may come again at once.
 func (q *Queue) BudgetAllowsAt(priority budget.Priority, now time.Time) time.Time {
 	l := q.lock()
 	defer l.unlock()
@@ -321,7 +321,7 @@ func (q *Queue) BudgetAllowsAt(priority budget.Priority, now time.Time) time.Tim
 	return due
 }
 
-// ResumesAt is when a ready queue will ask again, if that is later than after wait. Zero otherwise.
+// ResumesAt returns the time at which a ready queue will ask again, if that is later than after wait. Zero otherwise.
 func (q *Queue) ResumesAt(wait time.Duration, now time.Time) time.Time {
 	l := q.lock()
 	defer l.unlock()

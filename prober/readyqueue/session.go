@@ -329,7 +329,7 @@ func (s *session) mustClose(l *locked, now time.Time) bool {
 // host one after the other.
 const longLinger = 2 * time.Second
 
-// idleTimeout is how long it pays to wait: for work the linger, for a budget a little longer.
+// idleTimeout returns how long it pays to wait: for work the linger, for a budget a little longer.
 func (s *session) idleTimeout(l *locked, d budget.Denial, now time.Time) time.Duration {
 	env := l.env
 	linger := env.Linger

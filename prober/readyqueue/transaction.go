@@ -98,7 +98,7 @@ func (s *session) jobPrioritiesDiffer(l *locked, now time.Time) bool {
 	return l.budget.JobPrioritiesDiffer(now) || addrLimit.JobPrioritiesDiffer(now)
 }
 
-// room is how many recipients may be sent now, by both budgets, the server's own limits and what was learnt of it.
+// room returns how many recipients may be sent now, by both budgets, the server's own limits and what was learnt of it.
 func (s *session) room(l *locked, priority budget.Priority, now time.Time) (int, budget.Denial) {
 	n, d := l.budget.Room(&s.used, priority, now)
 	if addrLimit := s.addressLimit; addrLimit != nil && n > 0 {

@@ -67,8 +67,9 @@ func (l *Latency) RecordTransaction(took time.Duration, n int) {
 	}
 }
 
-// WorthConnection is how many waiting recipients justify one more connection: those that are asked in two set-up times,
-// as a set-up also costs a TLS handshake. For low latency, and before the time per recipient is known, it is near.
+// WorthConnection returns how many waiting recipients justify one more connection: those that are asked in two set-up
+// times, as a set-up also costs a TLS handshake. For low latency, and before the time per recipient is known, it is
+// near.
 func (l *Latency) WorthConnection(near int) int {
 	switch {
 	case !l.IsHigh():
@@ -79,7 +80,7 @@ func (l *Latency) WorthConnection(near int) int {
 	return min(near, max(1, int(2*l.setup/l.perRecipient)))
 }
 
-// PipelineLimit is how many recipients a group of transactions may hold, at most `most`; 0 before the time per
+// PipelineLimit returns how many recipients a group of transactions may hold, at most `most`; 0 before the time per
 // recipient is known.
 func (l *Latency) PipelineLimit(most int) int {
 	if l.perRecipient <= 0 {
@@ -88,9 +89,9 @@ func (l *Latency) PipelineLimit(most int) int {
 	return min(most, int((pipelineTime+2*l.setup)/l.perRecipient))
 }
 
-// ConnectionCap is how many connections the queue may have before one more is opened to a host that has `has` of them;
-// the node may have `all`. A host without any gets one while the queue's share lasts: thousands of tenants have a host
-// each.
+// ConnectionCap returns how many connections the queue may have before one more is opened to a host that has `has` of
+// them; the node may have `all`. A host without any gets one while the queue's share lasts: thousands of tenants have a
+// host each.
 func (l *Latency) ConnectionCap(near, all, has int) int {
 	share := max(near, all/highLatencyShare)
 	switch {
@@ -102,7 +103,7 @@ func (l *Latency) ConnectionCap(near, all, has int) int {
 	return min(share, max(near, near*int(l.setup/(highSetupTime/2))))
 }
 
-// TransactionLimit is how many recipients a transaction may hold, at most `most`: as many as justify a connection.
+// TransactionLimit returns how many recipients a transaction may hold, at most `most`: as many as justify a connection.
 func (l *Latency) TransactionLimit(most int) int {
 	if l.IsHigh() && l.perRecipient <= 0 {
 		return firstTransaction

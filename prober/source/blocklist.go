@@ -121,7 +121,7 @@ func (src *Source) LoadQuarantine(c *cache.Cache, again time.Duration, now time.
 
 func quarantineKey(sourceName string) string { return "rest " + sourceName }
 
-// QuarantinedUntil is when the quarantine everywhere ends; a time that is over if there is none.
+// QuarantinedUntil returns the time at which the quarantine everywhere ends; a time that is over if there is none.
 func (src *Source) QuarantinedUntil() time.Time {
 	src.mu.Lock()
 	defer src.mu.Unlock()

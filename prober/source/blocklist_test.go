@@ -9,7 +9,7 @@ import (
 	"probity/engine"
 )
 
-// tryTime is when a connection may be tried.
+// tryTime returns the time at which a connection may be tried.
 func (src *Source) tryTime(route string, isReachTrial bool, again time.Duration, now time.Time) time.Time {
 	wait, _ := src.TryAt(route, isReachTrial, again, now)
 	return wait

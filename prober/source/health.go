@@ -75,7 +75,7 @@ func (b *breaker) IsDown() bool {
 	return b.down()
 }
 
-// BlockedUntil is when a source that is down may try a connection; zero for a source that is not.
+// BlockedUntil returns the time at which a source that is down may try a connection; zero for a source that is not.
 func (b *breaker) BlockedUntil() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()

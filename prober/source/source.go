@@ -23,7 +23,7 @@ type Identity struct {
 	SOCKS5 smtp.Proxy // connects for it; the zero value: the one of Config
 }
 
-// Proxy is what connects for the source.
+// Proxy returns what connects for the source.
 func (i Identity) Proxy(fallback smtp.Proxy) smtp.Proxy {
 	if i.SOCKS5.Addr != "" {
 		return i.SOCKS5
@@ -31,7 +31,7 @@ func (i Identity) Proxy(fallback smtp.Proxy) smtp.Proxy {
 	return fallback
 }
 
-// SenderIdentity is what a reply to this source may quote of us.
+// SenderIdentity returns what a reply to this source may quote of us.
 func (i Identity) SenderIdentity(mailFrom string) engine.SenderIdentity {
 	sender := engine.SenderIdentity{MailFrom: mailFrom, EHLO: i.EHLO}
 	for _, a := range [...]netip.Addr{i.Local, i.Public} {

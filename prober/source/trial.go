@@ -71,9 +71,9 @@ type breaker struct {
 	reachTrialReply time.Time // when one connected last
 }
 
-// TryAt is when a connection may be tried, if not now: while the source is quarantined everywhere or down, when the
-// trial connection is due. The caller that may connect now makes it, and nextTrial is when the next one of a
-// quarantined source is due. Others than the planned trial wait trialGrace longer: else probes at hosts that never
+// TryAt returns the time at which a connection may be tried, if not now: while the source is quarantined everywhere or
+// down, when the trial connection is due. The caller that may connect now makes it, and nextTrial is when the next one
+// of a quarantined source is due. Others than the planned trial wait trialGrace longer: else probes at hosts that never
 // answer would use up every trial connection. A reachability trial waits for the end of the quarantine: it must not
 // take the place of a delisting trial.
 func (b *breaker) TryAt(route string, isReachTrial bool, again time.Duration,
@@ -111,7 +111,8 @@ func (b *breaker) TryAt(route string, isReachTrial bool, again time.Duration,
 	return time.Time{}, nextTrial
 }
 
-// mayStartAt is when a connection may take the next trial: others than the planned one leave it to that for trialGrace.
+// mayStartAt returns the time at which a connection may take the next trial: others than the planned one leave it to
+// that for trialGrace.
 func (t *trials) mayStartAt(planned bool) time.Time {
 	if !planned && t.last.Domain != "" {
 		return t.at.Add(TrialGrace)
@@ -138,8 +139,8 @@ func (b *breaker) needsTrials(kind TrialKind, now time.Time) bool {
 	return now.Before(b.quarantinedUntil)
 }
 
-// StartWatch reports whether the source needs trial connections of a kind and is not watched: the caller watches it from now
-// on.
+// StartWatch reports whether the source needs trial connections of a kind and is not watched: the caller watches it
+// from now on.
 func (b *breaker) StartWatch(kind TrialKind, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,8 +152,8 @@ func (b *breaker) StartWatch(kind TrialKind, now time.Time) bool {
 	return true
 }
 
-// NextTrial is when the next trial connection of a kind may start and, if that is now, its target; an empty one leaves
-// it to the ready queues. The zero time ends the caller's watch: the source needs no more trials.
+// NextTrial returns the time at which the next trial connection of a kind may start and, if that is now, its target; an
+// empty one leaves it to the ready queues. The zero time ends the caller's watch: the source needs no more trials.
 func (b *breaker) NextTrial(kind TrialKind, now time.Time) (at time.Time, to Target) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

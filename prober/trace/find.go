@@ -29,7 +29,7 @@ func (r *Recent) Find(q wire.Query, key *cache.Key, table *engine.Table) []wire.
 	return found
 }
 
-// ruleSource is where a rule comes from.
+// ruleSource returns where a rule comes from.
 func ruleSource(table *engine.Table, id string) string {
 	if r := table.Rule(id); r != nil {
 		return r.Source

@@ -23,15 +23,16 @@ type Row struct {
 
 // Batch is a chunk of rows of one job. The prober reads it and does not change it.
 type Batch struct {
-	Job         string
-	Chunk       uint64
-	Epoch       uint32
-	Class       string        // provider that many sources ask, route key, or "tail"
-	Egress      []string      // the identities that must ask, as each row says; none: any may
-	MaxAge      time.Duration // the oldest cached answer that will do; 0 forces a fresh probe
-	NoSMTP      bool
-	Short       bool      // its job has few rows left compared with others: they get the greater part of the turns
-	LongBacklog bool      // its class has rows for many hours: they use each hour's budget evenly, so that short jobs find some of it
+	Job    string
+	Chunk  uint64
+	Epoch  uint32
+	Class  string        // provider that many sources ask, route key, or "tail"
+	Egress []string      // the identities that must ask, as each row says; none: any may
+	MaxAge time.Duration // the oldest cached answer that will do; 0 forces a fresh probe
+	NoSMTP bool
+	Short  bool // its job has few rows left compared with others: they get the greater part of the turns
+	// its class has rows for many hours: they use each hour's budget evenly, so that short jobs find some of it
+	LongBacklog bool
 	Details     bool      // its results have details: Verdict.Details
 	Started     time.Time // evidence older than this is "from cache"
 	Rows        []Row
@@ -47,8 +48,8 @@ func (b *Batch) EgressOf(r *Row) string {
 	return b.Egress[r.Egress]
 }
 
-// RowsPerMinute is how many rows the budgets of some sources allow in about a minute if half of the rows are refused, at most most.
-// An hourly budget may be used in a burst.
+// RowsPerMinute returns how many rows the budgets of some sources allow in about a minute if half of the rows are
+// refused, at most most. An hourly budget may be used in a burst.
 func RowsPerMinute(l engine.Limits, sources, most int) int {
 	if n := l.RecipientsPerMinute; n > 0 {
 		most = min(most, n*sources)
@@ -59,8 +60,8 @@ func RowsPerMinute(l engine.Limits, sources, most int) int {
 	return most
 }
 
-// UsedByOthers is what other sources have used of the refusals of an hour at a narrow route. A source that takes it over has so
-// much less.
+// UsedByOthers is what other sources have used of the refusals of an hour at a narrow route. A source that takes it
+// over has so much less.
 type UsedByOthers struct {
 	Used int
 	Left time.Duration // until all of it is over an hour old
@@ -76,7 +77,8 @@ const (
 	Deferred         // attempted and to be tried again at Due from Egress
 )
 
-// Result is what became of one row. Verdict.MX may be empty in a batch, and so may Verdict.Details unless it asks for details.
+// Result is what became of one row. Verdict.MX may be empty in a batch, and so may Verdict.Details unless it asks for
+// details.
 type Result struct {
 	Row     uint32
 	Outcome Outcome
@@ -86,8 +88,8 @@ type Result struct {
 	Verdict engine.Verdict
 }
 
-// Results is a part of the answer to a batch. Rows is valid until the callee returns; a part without rows only reports Held.
-// Done is set on the last part, when each row has had exactly one Result.
+// Results is a part of the answer to a batch. Rows is valid until the callee returns; a part without rows only reports
+// Held. Done is set on the last part, when each row has had exactly one Result.
 type Results struct {
 	Job   string
 	Chunk uint64
@@ -100,7 +102,8 @@ type Results struct {
 	Node    string
 }
 
-// Held says how many rows without a result waited lately because no budget allowed them, and when the first may be asked.
+// Held says how many rows without a result waited lately because no budget allowed them, and when the first may be
+// asked.
 type Held struct {
 	Rows  int
 	Until time.Time
@@ -128,20 +131,20 @@ type Answer struct {
 
 // Prober is one node as a coordinator sees it.
 type Prober interface {
-	// Verify takes a batch and calls emit, from one goroutine at a time, until a Results with Done. It returns when the batch
-	// is finished, held back for at most hold, or ctx ends (every row still gets its Result: Returned).
+	// Verify takes a batch and calls emit, from one goroutine at a time, until a Results with Done. It returns when the
+	// batch is finished, held back for at most hold, or ctx ends (every row still gets its Result: Returned).
 	Verify(ctx context.Context, b *Batch, hold time.Duration, emit func(Results)) error
 	// Single answers one address before ctx ends; at the deadline it answers UNKNOWN/timeout
 	// and goes on in the background.
 	Single(ctx context.Context, sr SingleRequest) (Answer, error)
 }
 
-// ErrGone is returned for a node that cannot be used: it is not attached, it is stopping, or it was silent for NodeTimeout. Its
-// work may be given to another node.
+// ErrGone is returned for a node that cannot be used: it is not attached, it is stopping, or it was silent for
+// NodeTimeout. Its work may be given to another node.
 var ErrGone = errors.New("the node is gone")
 
-// ErrOtherTable is returned for a single call whose route is not of the current provider table: find its route again, and
-// repeat the call.
+// ErrOtherTable is returned for a single call whose route is not of the current provider table: find its route again,
+// and repeat the call.
 var ErrOtherTable = errors.New("the provider table has changed")
 
 // Lost is a batch that a node failed to end. Rows says of each row of the batch whether it has no result.

@@ -26,7 +26,7 @@ const (
 	LifeFact        = 7 * 24 * time.Hour
 )
 
-// verdictLifetime is how long a verdict may be served.
+// verdictLifetime returns how long a verdict may be served.
 func verdictLifetime(v *engine.Verdict) time.Duration {
 	switch {
 	case v.Status == engine.Invalid, v.Details.Full:

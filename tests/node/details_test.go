@@ -193,7 +193,7 @@ func statusOf(r *detailedRow, table *engine.Table) (status, why string) {
 	return "INVALID", "refused as unknown"
 }
 
-// acceptance is what an acceptance justifies, by what became of the made-up recipient.
+// acceptance returns what an acceptance justifies, by what became of the made-up recipient.
 func acceptance(r *detailedRow, decoy string) (status, why string) {
 	d := r.Details
 	c := d.Control

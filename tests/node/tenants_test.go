@@ -46,7 +46,7 @@ func TestTenantsScale(t *testing.T) {
 	require.LessOrEqual(t, ratio, 1.1)
 }
 
-// verifyTenants is how long a list of tenants takes from so many sources, in virtual time.
+// verifyTenants returns how long a list of tenants takes from so many sources, in virtual time.
 func verifyTenants(t *testing.T, rows, sources int) (took time.Duration) {
 	cpu := harness.CPUTime()
 	synctest.Test(t, func(t *testing.T) {

@@ -188,7 +188,8 @@ func (y *netnsTest) cutNode(n int, what []string, usable bool) {
 	y.t.Logf("node %d was cut off for %s: %v", n, cutTime(y.t), what)
 }
 
-// recipients is how many recipients a node has sent, by its own count, read on its own machine, since it is cut off.
+// recipients returns how many recipients a node has sent, by its own count, read on its own machine, since it is cut
+// off.
 func (y *netnsTest) recipients(n int) uint64 {
 	out, err := y.runInside(fmt.Sprintf("p%d", n), "cluster", "--json", "--admin", proberAddress(n)+":9090")
 	if err != nil {

@@ -63,7 +63,7 @@ func google() *Persona {
 	}
 }
 
-// m365Limits is what Microsoft's hosted service tolerates.
+// m365Limits returns what Microsoft's hosted service tolerates.
 func m365Limits() Limits {
 	return Limits{Connections: 5, TransactionsPerConnection: 50, RcptsPerTransaction: 500,
 		RcptsPerConnection: 50, RefusalsPerConnection: 10, RefusalsPerHour: 200}

@@ -89,7 +89,7 @@ const maxHomeMachines = 8000
 // homeName is the i-th domain of Config.Homes.
 func homeName(i int) string { return fmt.Sprintf("home-%d.example", i) }
 
-// shareOf is how many rows and which public domains p has; nth counts the
+// shareOf returns how many rows and which public domains p has; nth counts the
 // personas of its provider before it.
 func (b *builder) shareOf(p *persona.Persona, nth int) rowShare {
 	if p.Slow {

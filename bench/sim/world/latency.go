@@ -32,7 +32,7 @@ const (
 // dnsLatency is the name server's time for an answer.
 const dnsLatency = 15 * time.Millisecond
 
-// Latency is how long each batch of replies of a host takes.
+// Latency returns how long each batch of replies of a host takes.
 func (w *World) Latency(host *Host) time.Duration {
 	if fixed, err := w.config.fixedLatency(); err == nil && fixed > 0 {
 		return fixed
@@ -44,7 +44,7 @@ func (w *World) Latency(host *Host) time.Duration {
 	return persona.ScaleWait(minLatency+time.Duration(h%uint64(latencySpread)), w.config.Speedup)
 }
 
-// DNSLatency is how long an answer of the name server takes.
+// DNSLatency returns how long an answer of the name server takes.
 func (w *World) DNSLatency() time.Duration {
 	if w.config.Latency != "realistic" {
 		return 0

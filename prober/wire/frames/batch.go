@@ -12,7 +12,8 @@ import (
 // NewBatchFrame makes the message of a batch under a number. The message shares the strings of the batch.
 func NewBatchFrame(b *wire.Batch, number uint64, hold time.Duration) *BatchFrame {
 	f := &BatchFrame{Batch: number, Job: b.Job, Chunk: b.Chunk, Epoch: b.Epoch, Class: b.Class, Egress: b.Egress,
-		MaxAgeNs: int64(b.MaxAge), NoSmtp: b.NoSMTP, StartedNs: unixNano(b.Started), HoldNs: int64(hold), Short: b.Short, Steady: b.LongBacklog, Details: b.Details}
+		MaxAgeNs: int64(b.MaxAge), NoSmtp: b.NoSMTP, StartedNs: unixNano(b.Started), HoldNs: int64(hold),
+		Short: b.Short, Steady: b.LongBacklog, Details: b.Details}
 	n := len(b.Rows)
 	f.Number, f.Route, f.Mailbox = make([]uint32, 0, n), make([]uint32, 0, n), make([]string, 0, n)
 	f.Attempt, f.Flags = make([]byte, 0, n), make([]byte, 0, n)
@@ -38,15 +39,19 @@ func NewBatchFrame(b *wire.Batch, number uint64, hold time.Duration) *BatchFrame
 // Read reads the message of a batch. Row numbers are unique in what it returns; every row has a routable route.
 func (f *BatchFrame) Read(table *engine.Table) (*wire.Batch, error) {
 	n := len(f.GetNumber())
-	if n > wire.MaxRows || len(f.GetAttempt()) != n || len(f.GetFlags()) != n || len(f.GetRoute()) != n || len(f.GetMailbox()) != n {
-		return nil, Malformed("a batch whose columns have %d, %d, %d, %d and %d rows; at most %d are allowed", n, len(f.GetAttempt()),
+	if n > wire.MaxRows || len(f.GetAttempt()) != n || len(f.GetFlags()) != n || len(f.GetRoute()) != n ||
+		len(f.GetMailbox()) != n {
+		return nil, Malformed("a batch whose columns have %d, %d, %d, %d and %d rows; at most %d are allowed", n,
+			len(f.GetAttempt()),
 			len(f.GetFlags()), len(f.GetRoute()), len(f.GetMailbox()), wire.MaxRows)
 	}
 	if of := f.GetRowEgress(); len(of) != 0 && len(of) != n {
 		return nil, Malformed("a batch of %d rows that says of %d which identity must ask them", n, len(of))
 	}
-	b := &wire.Batch{Job: f.GetJob(), Chunk: f.GetChunk(), Epoch: f.GetEpoch(), Class: f.GetClass(), Egress: f.GetEgress(),
-		MaxAge: time.Duration(f.GetMaxAgeNs()), NoSMTP: f.GetNoSmtp(), Short: f.GetShort(), LongBacklog: f.GetSteady(), Details: f.GetDetails(), Started: fromUnixNano(f.GetStartedNs()), Rows: make([]wire.Row, n)}
+	b := &wire.Batch{Job: f.GetJob(), Chunk: f.GetChunk(), Epoch: f.GetEpoch(), Class: f.GetClass(),
+		Egress: f.GetEgress(),
+		MaxAge: time.Duration(f.GetMaxAgeNs()), NoSMTP: f.GetNoSmtp(), Short: f.GetShort(), LongBacklog: f.GetSteady(),
+		Details: f.GetDetails(), Started: fromUnixNano(f.GetStartedNs()), Rows: make([]wire.Row, n)}
 	routes := make([]*engine.Route, len(f.GetRoutes()))
 	for i, r := range f.GetRoutes() {
 		var err error
@@ -69,7 +74,8 @@ func (f *BatchFrame) Read(table *engine.Table) (*wire.Batch, error) {
 		if err != nil {
 			return nil, Malformed("row %d is no address", i)
 		}
-		b.Rows[i] = wire.Row{Number: f.Number[i], Attempt: f.Attempt[i], Flags: engine.Flags(f.Flags[i]), Address: a, Route: routes[f.Route[i]]}
+		b.Rows[i] = wire.Row{Number: f.Number[i], Attempt: f.Attempt[i], Flags: engine.Flags(f.Flags[i]), Address: a,
+			Route: routes[f.Route[i]]}
 		if len(f.GetRowEgress()) > 0 {
 			of := f.GetRowEgress()[i]
 			if of >= uint32(min(len(b.Egress), math.MaxUint16)) {
@@ -115,11 +121,12 @@ func newRouteFrame(r *engine.Route, used wire.UsedByOthers) *RouteFrame {
 	return f
 }
 
-// read makes the route. Its provider is looked up in the table that both sides have, so that no peer can give a receiver the
-// budgets of another.
+// read makes the route. Its provider is looked up in the table that both sides have, so that no peer can give a
+// receiver the budgets of another.
 func (f *RouteFrame) read(table *engine.Table) (*engine.Route, error) {
 	fact := engine.Fact(f.GetFact())
-	if uint32(fact) != f.GetFact() || !fact.Routable() || f.GetKey() == "" || len(f.GetHosts()) == 0 || len(f.GetHosts()) > maxHosts {
+	if uint32(fact) != f.GetFact() || !fact.Routable() || f.GetKey() == "" || len(f.GetHosts()) == 0 ||
+		len(f.GetHosts()) > maxHosts {
 		return nil, Malformed("a route that leads nowhere")
 	}
 	r := &engine.Route{Key: f.GetKey(), Fact: fact, Hosts: f.GetHosts(), MX: f.GetMx(), Provider: table.Unknown}
@@ -138,7 +145,9 @@ func (f *RouteFrame) read(table *engine.Table) (*engine.Route, error) {
 // maxHosts is how many hosts a route has at most.
 const maxHosts = 16
 
-// usedByOthers is what other sources have used of the route; no peer can make it last longer than the hour that it is about.
+// usedByOthers returns what other sources have used of the route; no peer can make it last longer than the hour that it
+// is about.
 func (f *RouteFrame) usedByOthers() wire.UsedByOthers {
-	return wire.UsedByOthers{Used: int(f.GetElsewhere()), Left: min(time.Duration(f.GetElsewhereMs())*time.Millisecond, time.Hour)}
+	return wire.UsedByOthers{Used: int(f.GetElsewhere()),
+		Left: min(time.Duration(f.GetElsewhereMs())*time.Millisecond, time.Hour)}
 }

@@ -82,7 +82,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		tableSwitched: make(chan struct{}), wake: newWakeup(), batches: map[uint64]*pendingBatch{}}, nil
 }
 
-// State is what is known now.
+// State returns what is known now.
 func (c *Client) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,8 +98,9 @@ func (c *Client) Status() wire.Status {
 	return c.status
 }
 
-// Run attaches to the node, again whenever the stream breaks, until ctx ends. Waits between tries double from minRetryWait to
-// MaxRetryWait, with jitter, so that a node that comes back does not get all connections at once. After a refusal it waits refusedRetryWait.
+// Run attaches to the node, again whenever the stream breaks, until ctx ends. Waits between tries double from
+// minRetryWait to MaxRetryWait, with jitter, so that a node that comes back does not get all connections at once. After
+// a refusal it waits refusedRetryWait.
 func (c *Client) Run(ctx context.Context) error {
 	bulk, err := c.conn()
 	if err != nil {
@@ -153,7 +154,8 @@ func (c *Client) Run(ctx context.Context) error {
 	return nil
 }
 
-// conn is a connection to the node; it dials when it is used. Single calls have one of their own, so that no batch delays them.
+// conn is a connection to the node; it dials when it is used. Single calls have one of their own, so that no batch
+// delays them.
 func (c *Client) conn() (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("passthrough:///"+c.cfg.Node, grpc.WithTransportCredentials(c.cfg.Credentials),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return c.cfg.Dial(ctx) }),

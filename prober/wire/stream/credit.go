@@ -31,8 +31,8 @@ func (r *rowCount) remove(class string, rows int) {
 	}
 }
 
-// credit is how many rows a node allows under way, and the batches that wait for it: first come, first served within a class,
-// and a class that has no room is passed over. The zero value lets nothing begin. The client's mutex guards it.
+// credit is how many rows a node allows under way, and the batches that wait for it: first come, first served within a
+// class, and a class that has no room is passed over. The zero value lets nothing begin. The client's mutex guards it.
 type credit struct {
 	isOpen  bool
 	total   int
@@ -86,8 +86,8 @@ func (c *credit) set(class string, rows int) {
 	}
 }
 
-// available is how many more rows of a class may begin now. A class with nothing under way may begin one batch of any size, so
-// that a window smaller than a batch does not stop it; a window of 0 does.
+// available returns how many more rows of a class may begin now. A class with nothing under way may begin one batch of
+// any size, so that a window smaller than a batch does not stop it; a window of 0 does.
 func (c *credit) available(class string) int {
 	window, ok := c.windows[class]
 	if !ok {
@@ -125,7 +125,7 @@ func (c *credit) end(class string, rows int) {
 	c.grant()
 }
 
-// CreditLeft is how many rows of a class the node would take at once. Verify of more waits.
+// CreditLeft returns how many rows of a class the node would take at once. Verify of more waits.
 func (c *Client) CreditLeft(class string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

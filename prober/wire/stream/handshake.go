@@ -14,7 +14,7 @@ import (
 // versions are the protocols that a side speaks, from least to most.
 type versions struct{ lowest, highest uint32 }
 
-// ownVersions is what we speak.
+// ownVersions returns what we speak.
 func ownVersions() versions { return versions{max(1, wire.Protocol-1), wire.Protocol} }
 
 // peerVersions are those of a peer's hello; without a greatest version it speaks only one.
@@ -83,14 +83,16 @@ func mismatch(us, them peer) string {
 		return fmt.Sprintf("%s is probity %s and speaks protocol %s, %s is probity %s and speaks %s; update the older of the two",
 			them.role, them.version, them.protocols, us.role, us.version, us.protocols)
 	case us.node != them.node:
-		return fmt.Sprintf("%s means node %q, %s means node %q; check node names and addresses", them.role, them.node, us.role, us.node)
+		return fmt.Sprintf("%s means node %q, %s means node %q; check node names and addresses", them.role, them.node,
+			us.role, us.node)
 	}
 	return ""
 }
 
 // Keepalive finds dead connections below the stream: pings of HTTP/2 every ten seconds, which the node must allow.
 var (
-	clientKeepalive = keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second, PermitWithoutStream: true}
+	clientKeepalive = keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second,
+		PermitWithoutStream: true}
 	serverKeepalive = keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}
 	keepalivePolicy = keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}
 )

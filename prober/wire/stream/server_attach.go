@@ -30,8 +30,9 @@ type service struct {
 	s *Server
 }
 
-// serverStream is one stream of the coordinator. Its queue is bounded by what may be under way: results by rows, credits by
-// classes, and a ping is only sent while few are unanswered; a table is answered for once, and takes longer to read than its answer.
+// serverStream is one stream of the coordinator. Its queue is bounded by what may be under way: results by rows,
+// credits by classes, and a ping is only sent while few are unanswered; a table is answered for once, and takes longer
+// to read than its answer.
 type serverStream struct {
 	s      *Server
 	wake   wakeup // the queue has something
@@ -84,8 +85,8 @@ func (s *serverStream) ping(now time.Time) {
 	s.push(&frames.NodeFrame{Kind: &frames.NodeFrame_Ping{Ping: &frames.PingFrame{Number: n}}})
 }
 
-// answered is when the newest message was sent that the coordinator has surely received: our hello, or the ping that it
-// answers.
+// answered returns the time at which the newest message was sent that the coordinator has surely received: our hello,
+// or the ping that it answers.
 func (s *serverStream) answered(pong *frames.PingFrame) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +183,8 @@ func (s *serverStream) sendWindows() {
 }
 
 // read handles the coordinator's messages, its hello first.
-func (s *serverStream) read(stream grpc.BidiStreamingServer[frames.CoordinatorFrame, frames.NodeFrame], greeted chan<- struct{}) {
+func (s *serverStream) read(stream grpc.BidiStreamingServer[frames.CoordinatorFrame, frames.NodeFrame],
+	greeted chan<- struct{}) {
 	first, err := stream.Recv()
 	if err == nil {
 		err = s.attach(first.GetHello(), time.Now())
@@ -211,7 +213,8 @@ func (s *serverStream) handleFrame(f *frames.CoordinatorFrame, now time.Time) {
 		return
 	}
 	server.lastHeard = now
-	if sent := s.answered(f.GetPong()); sent.After(server.leaseStart) { // the coordinator has answered: the lease is renewed
+	// the coordinator has answered: the lease is renewed
+	if sent := s.answered(f.GetPong()); sent.After(server.leaseStart) {
 		server.leaseStart = sent
 	}
 	if server.isolated && now.Sub(server.leaseStart) < timing.Lease {
@@ -224,7 +227,8 @@ func (s *serverStream) handleFrame(f *frames.CoordinatorFrame, now time.Time) {
 			r.cancel()
 		}
 	case *frames.CoordinatorFrame_Refusal:
-		server.cfg.Log.Warn("the coordinator refuses this node", "coordinator", server.coordinator.ID, "why", k.Refusal.GetWords())
+		server.cfg.Log.Warn("the coordinator refuses this node", "coordinator", server.coordinator.ID, "why",
+			k.Refusal.GetWords())
 		s.close(status.Error(codes.Aborted, "refused by the coordinator"))
 	}
 	server.mu.Unlock()
@@ -238,7 +242,8 @@ func (s *serverStream) handleFrame(f *frames.CoordinatorFrame, now time.Time) {
 	}
 }
 
-// attach makes this the live stream, if the node may work for this coordinator. Batches of an earlier stream are dropped.
+// attach makes this the live stream, if the node may work for this coordinator. Batches of an earlier stream are
+// dropped.
 func (s *serverStream) attach(h *frames.CoordinatorHelloFrame, now time.Time) error {
 	server := s.s
 	server.tableMu.Lock()
@@ -247,7 +252,8 @@ func (s *serverStream) attach(h *frames.CoordinatorHelloFrame, now time.Time) er
 	defer server.mu.Unlock()
 	reason := server.refusalReason(h, now)
 	if reason != "" {
-		server.cfg.Log.Warn("refused a coordinator", "coordinator", h.GetCoordinator().GetId(), "version", h.GetVersion(), "why", reason)
+		server.cfg.Log.Warn("refused a coordinator", "coordinator", h.GetCoordinator().GetId(), "version",
+			h.GetVersion(), "why", reason)
 		return status.Error(codes.FailedPrecondition, reason)
 	}
 	coordinator := wire.Coordinator{ID: h.GetCoordinator().GetId(), Term: h.GetCoordinator().GetTerm()}
@@ -258,8 +264,10 @@ func (s *serverStream) attach(h *frames.CoordinatorHelloFrame, now time.Time) er
 	server.coordinator, server.stream, server.lastHeard = coordinator, s, now
 	s.helloSentAt = now
 	table := server.table.Hash()
-	s.push(&frames.NodeFrame{Kind: &frames.NodeFrame_Hello{Hello: &frames.NodeHelloFrame{Protocol: ownVersions().lowest, ProtocolMost: ownVersions().highest, Version: server.cfg.Version, Node: server.cfg.Node, Table: table[:],
-		Identities: frames.NewIdentityFrames(server.cfg.Identities), Total: frames.Count(server.cfg.MaxRows), Window: defaultWindow, Draining: server.draining, Fresh: server.cfg.Fresh()}}})
+	s.push(&frames.NodeFrame{Kind: &frames.NodeFrame_Hello{Hello: &frames.NodeHelloFrame{Protocol: ownVersions().lowest,
+		ProtocolMost: ownVersions().highest, Version: server.cfg.Version, Node: server.cfg.Node, Table: table[:],
+		Identities: frames.NewIdentityFrames(server.cfg.Identities), Total: frames.Count(server.cfg.MaxRows),
+		Window: defaultWindow, Draining: server.draining, Fresh: server.cfg.Fresh()}}})
 	s.ping(now)
 	server.cfg.Log.Info("attached to a coordinator", "coordinator", coordinator.ID, "term", coordinator.Term)
 	return nil
@@ -279,13 +287,16 @@ func (s *Server) refusalReason(h *frames.CoordinatorHelloFrame, now time.Time) s
 	switch {
 	case coordinator.GetId() == "":
 		return "a coordinator without an id"
-	case s.stopped || s.draining && s.coordinator != (wire.Coordinator{ID: coordinator.GetId(), Term: coordinator.GetTerm()}):
+	case s.stopped || s.draining && s.coordinator != (wire.Coordinator{ID: coordinator.GetId(),
+		Term: coordinator.GetTerm()}):
 		return "the node is stopping"
-	case s.coordinator.ID != "" && s.coordinator.ID != coordinator.GetId() && (s.stream != nil || silent < timing.CoordinatorTimeout):
+	case s.coordinator.ID != "" && s.coordinator.ID != coordinator.GetId() &&
+		(s.stream != nil || silent < timing.CoordinatorTimeout):
 		return fmt.Sprintf("node %s works for coordinator %s, which it heard %v ago; a cluster has one coordinator: stop one of the two, the node changes after %v of silence",
 			s.cfg.Node, s.coordinator.ID, silent, timing.CoordinatorTimeout)
 	case s.coordinator.ID == coordinator.GetId() && s.coordinator.Term > coordinator.GetTerm():
-		return fmt.Sprintf("coordinator %s was started again since (term %d, this is %d)", coordinator.GetId(), s.coordinator.Term, coordinator.GetTerm())
+		return fmt.Sprintf("coordinator %s was started again since (term %d, this is %d)", coordinator.GetId(),
+			s.coordinator.Term, coordinator.GetTerm())
 	}
 	return ""
 }

@@ -28,10 +28,12 @@ func start(d *Scheduler, unique int64) *Job {
 	return job
 }
 
-// TestChunksGrowWithSources: each source gets a part of a chunk, and a part of a row or two would cost as much as a larger one.
+// TestChunksGrowWithSources: each node gets a part of a chunk, and one of a few rows would cost as much as a larger one.
 func TestChunksGrowWithSources(t *testing.T) {
 	table := engine.DefaultTable()
-	most := map[int]int{1: wire.MaxRows, 128: wire.MaxRows, 2000: 64_000, 4000: 128_000, 5000: chunks.MaxRows, 10_000: chunks.MaxRows}
+	most := map[int]int{
+		1: wire.MaxRows, 128: wire.MaxRows, 2000: 64_000, 4000: 128_000, 5000: chunks.MaxRows, 10_000: chunks.MaxRows,
+	}
 	for sources, want := range most {
 		job := start(New(Config{Table: func() *engine.Table { return table }, Sources: func() int { return sources }}), 0)
 		require.Equal(t, want, job.ChunkRows(chunks.ClassTail), "%d sources", sources)

@@ -64,7 +64,8 @@ func TestTenantsStayAtOneSource(t *testing.T) {
 		after := fewer.ownerOf(k, narrow, route.Provider, "", testNow)
 		require.Equal(t, is.identity != "d", after.identity == is.identity, "only the domains of the source that left move")
 		require.Equal(t, is.identity != "d", after.ready(), "and rest until it has closed its connections")
-		require.Equal(t, is.identity == "d", (&part{keys: []narrowKey{{k, route, is.identity}}}).ownerChanged(fewer), "what is under way comes back")
+		underWay := &part{keys: []narrowKey{{k, route, is.identity}}}
+		require.Equal(t, is.identity == "d", underWay.ownerChanged(fewer), "what is under way comes back")
 	}
 	require.Len(t, seen, 4)
 	for name, n := range seen {

@@ -35,15 +35,16 @@ func splitterOf(r *membership, b *wire.Batch) *batchSplitter {
 	return &batchSplitter{f: f, b: b, r: r, now: testNow, parts: map[*member]*part{}}
 }
 
-// TestNodeGetsOnePart: a node gets its rows of a batch in one part, whichever of its identities must ask them, and each row names its
-// own. A row that an identity without a share was to ask is a first contact.
+// TestNodeGetsOnePart: a node gets its rows of a batch in one part, whichever of its identities must ask them, and each row names
+// its own. A row that an identity without a share was to ask is a first contact.
 func TestNodeGetsOnePart(t *testing.T) {
 	r := membershipOf(3)
 	gmail := routeTo("gmail-smtp-in.l.google.com")
 	for _, pinned := range [][]string{nil, {"mx1-2.example"}, {"gone.example"}} {
 		batch := &wire.Batch{Job: "j", Class: "tail", Egress: pinned}
 		for i := range 600 {
-			row := wire.Row{Number: uint32(i), Attempt: 2, Route: gmail, Address: addressAt(t, fmt.Sprintf("ann%d@gmail.com", i))}
+			address := addressAt(t, fmt.Sprintf("ann%d@gmail.com", i))
+			row := wire.Row{Number: uint32(i), Attempt: 2, Route: gmail, Address: address}
 			if i%2 == 0 {
 				row.Route = routeTo(fmt.Sprintf("mx%d.example.org", i))
 				row.Address = addressAt(t, fmt.Sprintf("ann@d%d.example.org", i))

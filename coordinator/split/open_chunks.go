@@ -32,9 +32,9 @@ type openChunk struct {
 	attempt uint8     // highest attempt of its rows
 }
 
-// isDue reports whether the chunk is better sent now than buffered further, by the backlog of its class and how many rows make a full
-// chunk of it: more than wire.MaxRows where there are many sources. While the scheduler has work of other jobs, rows are buffered
-// longer: only their own job waits for them.
+// isDue reports whether the chunk is better sent now than buffered further, by the backlog of its class and how many rows make a
+// full chunk of it: more than wire.MaxRows where there are many sources. While the scheduler has work of other jobs, rows are
+// buffered longer: only their own job waits for them.
 func (oc *openChunk) isDue(has dispatch.Backlog, idle bool, full int, now time.Time) bool {
 	reasons := 0 // to wait
 	for _, reason := range []bool{oc.ManyHosts(), full > wire.MaxRows && oc.Len() < full, !idle} {

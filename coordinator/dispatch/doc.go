@@ -8,7 +8,7 @@
 //     goes first, but each fourth pick is the one that has waited longest.
 //  2. A class of a job gets a further chunk only while fewer of its rows are unanswered than its budgets allow in about two minutes, and any
 //     class a chunk only while fewer than 65,536 rows of all jobs are, or 128 for each source, up to 524,288; a chunk may exceed both. At most
-//     1,024 chunks are in flight, or one for each source, up to 4,096. A chunk has at most 4,096 rows, or 32 for each source,
+//     1,024 chunks are in flight, or one for each source, up to 4,096. A chunk has at most 4,096 rows, or 16 for each source,
 //     up to 131,072.
 //  3. A job with at most a quarter of the longest job's rows is short; short jobs get most of the turns. A class with a day or more of rows
 //     is a long backlog, and its budgets are used evenly.

@@ -11,7 +11,7 @@ import (
 const (
 	windowsInFlight = 2   // windows of a class that may be in flight: the current one and the next
 	minChunkRows    = 256 // least rows of a full chunk
-	rowsPerPart     = 32  // of a full chunk, for each source: a node gets a part, which costs as much as many rows
+	rowsPerPart     = 16  // of a full chunk, for each source: a node gets a part, which costs as much as many rows
 )
 
 // classBudgets says what the budgets of a class allow.

@@ -32,7 +32,7 @@ func start(d *Scheduler, unique int64) *Job {
 func TestChunksGrowWithSources(t *testing.T) {
 	table := engine.DefaultTable()
 	most := map[int]int{
-		1: wire.MaxRows, 128: wire.MaxRows, 2000: 64_000, 4000: 128_000, 5000: chunks.MaxRows, 10_000: chunks.MaxRows,
+		1: wire.MaxRows, 256: wire.MaxRows, 2000: 32_000, 4000: 64_000, 10_000: chunks.MaxRows,
 	}
 	for sources, want := range most {
 		job := start(New(Config{Table: func() *engine.Table { return table }, Sources: func() int { return sources }}), 0)

@@ -122,7 +122,7 @@ func (b *batch) verify(q verifyOptions, started time.Time, r coordinator.Request
 		all.Go(func() {
 			one := r
 			one.Email = email
-			b.verdicts[i], errs[i] = b.srv.verify(ctx, q, started, one)
+			b.verdicts[i], errs[i] = b.srv.verify(ctx, started, one)
 		})
 	}
 	all.Wait()

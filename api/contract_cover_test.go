@@ -136,7 +136,7 @@ func (c *coverage) singles() {
 	c.expect(500, w.post("/v1/verify/single", w.testKey, `{"email":"http_500@example.com"}`))
 	c.inFlight("/v1/verify/single", (&singleRequest{"ann@shop.test",
 		verifyOptions{checkSMTP: true, timeout: defaultTimeout * time.Second,
-			maxAge: coordinator.DefaultMaxAge}, false}).digest(), func(h map[string]string) reply {
+			maxAge: coordinator.DefaultMaxAge}, false, ""}).digest(), func(h map[string]string) reply {
 		h["Content-Type"] = "application/json"
 		return w.do(request{method: "POST", path: "/v1/verify/single", key: c.key, body: strings.NewReader(ok),
 			header: h})

@@ -53,6 +53,7 @@ type fakeProber struct {
 	table    *engine.Table
 	requests atomic.Int64
 	fail     atomic.Bool
+	passed   atomic.Bool // greylisting has passed
 	mu       sync.Mutex
 	hold     chan struct{} // guarded by mu; when set, answers wait until it is closed
 }
@@ -91,7 +92,7 @@ func (p *fakeProber) verdict(a engine.Address, cached bool) engine.Verdict {
 		reason = engine.ReasonMailboxNotFound
 	case strings.HasPrefix(local, "any"):
 		reason = engine.ReasonCatchAll
-	case strings.HasPrefix(local, "grey"):
+	case strings.HasPrefix(local, "grey") && !p.passed.Load():
 		reason = engine.ReasonGreylisted
 	case strings.HasPrefix(local, "block"):
 		reason = engine.ReasonBlocked

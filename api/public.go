@@ -30,7 +30,7 @@ func verifyPublic(c *call) error {
 	started := time.Now()
 	ctx, release := c.srv.untilDeadline(q, started)
 	defer release()
-	a, err := c.srv.verify(ctx, q, started, coordinator.Request{Email: email, MaxAge: coordinator.DefaultMaxAge,
+	a, err := c.srv.verify(ctx, started, coordinator.Request{Email: email, MaxAge: coordinator.DefaultMaxAge,
 		LowPriority: true})
 	if err != nil {
 		return err

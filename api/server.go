@@ -19,6 +19,7 @@ import (
 	"probity/coordinator"
 	"probity/coordinator/callback"
 	"probity/coordinator/erase"
+	"probity/coordinator/singles"
 	"probity/internal/pipeline"
 	"probity/store"
 	book "probity/store/feedback"
@@ -30,6 +31,7 @@ type Deps struct {
 	Store       *store.Store
 	Coordinator *coordinator.Coordinator
 	Callbacks   *callback.Sender // nil if none are sent
+	Late        *singles.Late    // answers single calls later; nil as Callbacks
 	// FS and Scratch are where a copy of an upload is kept while later parts can still change how the file is read.
 	FS      vfs.FS
 	Scratch string

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"probity/api/httpd"
@@ -12,6 +13,7 @@ import (
 	"probity/api/receipts"
 	"probity/coordinator"
 	"probity/coordinator/results"
+	"probity/coordinator/singles"
 	"probity/engine"
 	"probity/store"
 )
@@ -33,7 +35,8 @@ type verifyOptions struct {
 type singleRequest struct {
 	email string
 	verifyOptions
-	receipt bool
+	receipt     bool
+	callbackURL string // empty: no later answer is wanted
 }
 
 func readSingle(d *httpd.Document) (q singleRequest, err error) {
@@ -43,6 +46,12 @@ func readSingle(d *httpd.Document) (q singleRequest, err error) {
 	q.verifyOptions, err = readOptions(d, defaultTimeout, maxTimeout)
 	if err == nil {
 		q.receipt, err = d.Boolean("receipt", false)
+	}
+	if err == nil && d.Has("callback_url") {
+		q.callbackURL, err = d.RequiredText("callback_url")
+		if err == nil && q.callbackURL == "" {
+			err = httpd.Refuse(httpd.Unacceptable, "callback_url is empty: send an address, or leave it out.")
+		}
 	}
 	return q, err
 }
@@ -67,7 +76,7 @@ func readOptions(d *httpd.Document, timeout, longest int64) (q verifyOptions, er
 
 // digest identifies a request by its meaning, not by its bytes.
 func (s *singleRequest) digest() store.KeyHash {
-	return sha256.Sum256(fmt.Appendf(nil, "%q %t %d %d %t %t", s.email, s.checkSMTP, s.timeout, s.maxAge, s.details, s.receipt))
+	return sha256.Sum256(fmt.Appendf(nil, "%+v", *s))
 }
 
 // verifySingle serves POST /v1/verify/single: it reserves the price, verifies and settles.
@@ -82,6 +91,11 @@ func verifySingle(c *call) error {
 	}
 	if c.identity.Test {
 		if err := simulatedRefusal(c, q.email); err != nil {
+			return err
+		}
+	}
+	if q.callbackURL != "" {
+		if err := checkLater(c, q.callbackURL); err != nil {
 			return err
 		}
 	}
@@ -102,7 +116,7 @@ func verifySingle(c *call) error {
 	r := coordinator.Request{Email: q.email, NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: c.identity.Test, NoSuggestion: !q.details}
 	ctx, release := c.srv.untilDeadline(q.verifyOptions, started)
 	defer release()
-	verdict, err := c.srv.verify(ctx, q.verifyOptions, started, r)
+	verdict, err := c.srv.verify(ctx, started, r)
 	if err != nil {
 		return errors.Join(err, settle(c, ref, 0, c.srv.now(), nil))
 	}
@@ -122,11 +136,22 @@ func verifySingle(c *call) error {
 		}
 	}
 	var parts []store.Part
+	var later *singles.Call
+	if q.callbackURL != "" {
+		if singles.IsOpen(&a.Verdict) {
+			later = laterCall(c, &q, a)
+			parts = append(parts, c.srv.deps.Late.Accept(later))
+		}
+		body = append(strconv.AppendBool(append(body[:len(body)-1], `,"callback_pending":`...), later != nil), '}')
+	}
 	if keep != nil && a.Verdict.Status != engine.Unknown {
 		parts = append(parts, store.KeepAnswer(*keep, store.Answer{Status: httpd.StatusOK, Body: body}, now))
 	}
 	if err := settle(c, ref, a.Credits, now, parts); err != nil {
 		return errors.Join(err, settle(c, ref, 0, c.srv.now(), nil)) // a failure costs nothing
+	}
+	if later != nil {
+		c.srv.deps.Late.Add(*later, &a.Verdict)
 	}
 	res.SwapBody(body)
 	res.Header.SetContentType("application/json")
@@ -173,19 +198,7 @@ func (s *Server) untilDeadline(q verifyOptions, started time.Time) (context.Cont
 	return context.WithDeadline(s.http.StopContext(), started.Add(q.timeout))
 }
 
-// verify verifies an address by the coordinator before ctx ends. A deadline that passes gives the reason timeout.
-func (s *Server) verify(ctx context.Context, q verifyOptions, started time.Time, r coordinator.Request) (a results.Single, err error) {
-	got, err := s.deps.Coordinator.Single(ctx, r)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
-		got, err = coordinator.Answer{Verdict: engine.VerdictFor(engine.ReasonTimeout, coordinator.RuleDeadline, 0, s.now())}, nil
-		got.Address, _ = engine.ParseTrimmed(r.Email)
-	}
-	if err != nil {
-		return a, fmt.Errorf("single verification: %w", err)
-	}
-	a = results.Single{Email: r.Email, Verdict: got.Verdict, DidYouMean: got.Suggestion, Node: got.Node, Took: time.Since(started), Details: q.details, Table: got.Table}
-	if !got.Address.IsZero() {
-		a.Normalized = got.Address.Folded()
-	}
-	return a, nil
+// verify verifies an address before ctx ends.
+func (s *Server) verify(ctx context.Context, started time.Time, r coordinator.Request) (results.Single, error) {
+	return singles.Verify(ctx, s.deps.Coordinator, r, started, s.now())
 }

@@ -28,6 +28,7 @@ import (
 	"probity/coordinator"
 	"probity/coordinator/callback"
 	"probity/coordinator/erase"
+	"probity/coordinator/singles"
 	"probity/engine"
 	"probity/store"
 	book "probity/store/feedback"
@@ -44,6 +45,7 @@ type testServer struct {
 	nodes       fakeNodes
 	server      *Server
 	history     *history.History
+	late        *singles.Late
 	fs          vfs.FS
 	registry    *prometheus.Registry
 	log         *syncedBuffer
@@ -138,18 +140,25 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 		Record: func(j *store.Job, c store.Callback) ([]byte, error) {
 			return record.ForCallback("http://probity.test", w.coord.ResultRetention(), j, c)
 		},
+		Single:    func(request string) (*callback.SingleEvent, error) { return singles.Event(w.store, request) },
 		PublicURL: "http://probity.test", Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Dial: func(ctx context.Context, _ netip.Addr, network, address string) (net.Conn, error) {
 			return dialer.DialContext(ctx, network, address)
 		},
 		Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, nil }})
 	require.NoError(t, err)
+	w.late, err = singles.Open(singles.Config{Store: w.store, Coordinator: w.coord, Notify: callbacks.Notify, Log: log})
+	require.NoError(t, err)
+	eraseCalls := func(ctx context.Context, folded string) error {
+		_, err := w.history.Erase(ctx, folded)
+		return errors.Join(err, w.late.Erase(folded))
+	}
 	cfg := Config{}
 	if change != nil {
 		change(&cfg)
 	}
 	w.server, err = New(cfg, Deps{Store: w.store, Feedback: w.book, Coordinator: w.coord, Callbacks: callbacks, FS: w.fs, Scratch: "data/scratch", Log: log,
-		Metrics: w.registry, Now: func() time.Time { return time.Now().Add(time.Duration(w.clockOffset.Load())) }, History: w.history, Eraser: erase.New(erase.Config{Store: w.store, Jobs: w.coord.ForErasure(), Caches: &w.nodes, History: w.history.Erase,
+		Metrics: w.registry, Now: func() time.Time { return time.Now().Add(time.Duration(w.clockOffset.Load())) }, History: w.history, Late: w.late, Eraser: erase.New(erase.Config{Store: w.store, Jobs: w.coord.ForErasure(), Caches: &w.nodes, Calls: eraseCalls,
 			Answers: func(folded string) (int, error) {
 				return w.store.EraseAnswers(func(b []byte) bool { return record.IsAnswerAbout(b, folded) })
 			}, Reports: w.book.Erase})})
@@ -202,6 +211,11 @@ func (w *testServer) run(callbacks *callback.Sender) {
 	deps.Go(func() {
 		if err := callbacks.Run(ctx); err != nil {
 			w.t.Errorf("callbacks: %v", err)
+		}
+	})
+	deps.Go(func() {
+		if err := w.late.Run(ctx); err != nil {
+			w.t.Errorf("late single calls: %v", err)
 		}
 	})
 	go func() {

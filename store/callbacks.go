@@ -29,7 +29,8 @@ type Callback struct {
 	Attempts int           `json:"attempts"` // made so far, in all rounds
 	Tries    int           `json:"tries"`    // in this round: a manual re-send starts a new one
 	Next     time.Time     `json:"next,omitzero"`
-	Link     bool          `json:"link,omitempty"` // further attempts have no results in the body
+	Link     bool          `json:"link,omitempty"`   // further attempts have no results in the body
+	Single   bool          `json:"single,omitempty"` // of a single call, whose request id Job is
 }
 
 // Attempt is one line of a callback's log.
@@ -65,14 +66,24 @@ var callbackDelays = [...]time.Duration{
 
 // ScheduleCallback is the part of a job's end that makes its callback due at once. A repetition has no effect.
 func ScheduleCallback(account, job string, now time.Time) Part {
+	return Callback{Job: job, Account: account}.schedule(now)
+}
+
+// ScheduleSingle is ScheduleCallback for a single call that has its verdict.
+func ScheduleSingle(account, request string, now time.Time) Part {
+	return Callback{Job: request, Account: account, Single: true}.schedule(now)
+}
+
+func (c Callback) schedule(now time.Time) Part {
+	c.State, c.Made, c.Next = CallbackPending, now.UTC(), now.UTC()
 	return func(b *pebble.Batch) error {
-		if err := checkName("job", job); err != nil {
+		if err := checkName("job", c.Job); err != nil {
 			return err
 		}
-		if _, err := readCallback(b, job); !errors.Is(err, ErrNoCallback) {
+		if _, err := readCallback(b, c.Job); !errors.Is(err, ErrNoCallback) {
 			return err
 		}
-		return Callback{Job: job, Account: account, Made: now.UTC(), State: CallbackPending, Next: now.UTC()}.write(b)
+		return c.write(b)
 	}
 }
 

@@ -119,7 +119,7 @@ func (p *Privacy) removeOldValues(ctx context.Context) error {
 		return err
 	}
 	defer panicAsLost()
-	return p.fs.RemoveOldValues(ctx, p.db, p.dir, tableErasure, tableAnswer)
+	return p.fs.RemoveOldValues(ctx, p.db, p.dir, tableErasure, tableAnswer, TableSingle)
 }
 
 // Erasure returns an erasure by id, or ErrNotFound.

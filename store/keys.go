@@ -40,6 +40,7 @@ const (
 	tableCallback       = 'v' // job id                          Callback as JSON      callbacks.go
 	tableCallbackDue    = 'y' // time uint64, job id             empty                 callbacks.go
 	TableCallbacks      = 'c' // account, 0, ^time, job id        empty: newest first   callbacks.go
+	TableSingle         = 'S' // request id                      call as JSON          coordinator/singles
 	tableAttempt        = 'q' // job id, 0, number uint64        Attempt as JSON       callbacks.go
 	TableFeedback       = 'F' // kind, then as in                records of store/feedback
 )

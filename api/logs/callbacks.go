@@ -7,6 +7,7 @@ import (
 	"probity/api/httpd"
 	"probity/api/record"
 	"probity/coordinator/callback"
+	"probity/coordinator/singles"
 	"probity/store"
 )
 
@@ -34,7 +35,8 @@ type attempt struct {
 type listed struct {
 	ID       string              `json:"callback_id"`
 	Event    string              `json:"event"`
-	Job      string              `json:"job_id"`
+	Job      *string             `json:"job_id"`
+	Request  *string             `json:"request_id"`
 	Name     *string             `json:"job_name"`
 	URL      string              `json:"callback_url"`
 	Made     record.Time         `json:"created_at"`
@@ -73,8 +75,8 @@ func SendCallbacks(c *httpd.Call, of Callbacks) error {
 	rows := make([]listed, 0, len(found))
 	for i := range found {
 		row, err := of.row(&found[i])
-		if errors.Is(err, store.ErrNotFound) {
-			continue // its job was deleted meanwhile
+		if errors.Is(err, store.ErrNotFound) || errors.Is(err, singles.ErrNotFound) {
+			continue // it was deleted meanwhile
 		}
 		if err != nil {
 			return err
@@ -91,16 +93,25 @@ func isFailing(cb *store.Callback) bool {
 }
 
 func (cs *Callbacks) row(cb *store.Callback) (listed, error) {
-	j, err := cs.Store.Job(cb.Job)
-	if err != nil {
-		return listed{}, err
-	}
 	attempts, err := cs.attempts(cb.Job)
 	if err != nil {
 		return listed{}, err
 	}
-	row := listed{ID: cb.Job, Event: callback.BulkFinished, Job: cb.Job, Name: record.TextOrNil(j.Name), URL: j.CallbackURL,
-		Made: record.Time(cb.Made), State: cb.State, Attempts: cb.Attempts, Next: record.TimeOrNil(cb.Next)}
+	row := listed{ID: cb.Job, Made: record.Time(cb.Made), State: cb.State, Attempts: cb.Attempts, Next: record.TimeOrNil(cb.Next)}
+	if cb.Single {
+		s, err := singles.Read(cs.Store, cb.Job)
+		if err != nil {
+			return listed{}, err
+		}
+		row.Event, row.Request, row.URL = singles.Finished, &cb.Job, s.URL
+	} else {
+		j, err := cs.Store.Job(cb.Job)
+		if err != nil {
+			return listed{}, err
+		}
+		row.Event, row.Job, row.Name = callback.BulkFinished, &cb.Job, record.TextOrNil(j.Name)
+		row.URL = j.CallbackURL
+	}
 	if len(attempts) > 0 {
 		row.Last = &attempts[len(attempts)-1]
 	}
@@ -153,11 +164,15 @@ func Resend(c *httpd.Call, of Callbacks, j *store.Job) error {
 	if !j.State.Finished() || j.State == store.JobExpired {
 		return httpd.Refuse(httpd.Conflict, "The job is %s: only a finished job whose results are there has a callback to send.", j.State)
 	}
-	cb, err := of.Sender.Resend(j.ID)
+	return of.resend(c, j.ID)
+}
+
+func (cs *Callbacks) resend(c *httpd.Call, id string) error {
+	cb, err := cs.Sender.Resend(id)
 	if err != nil {
 		return err
 	}
-	return of.send(c, httpd.StatusAccepted, j.ID, cb)
+	return cs.send(c, httpd.StatusAccepted, id, cb)
 }
 
 // Replay makes the callback that the path names due again.
@@ -168,6 +183,9 @@ func Replay(c *httpd.Call, of Callbacks) error {
 	}
 	if err != nil {
 		return err
+	}
+	if cb.Single && of.Sender != nil {
+		return of.resend(c, cb.Job)
 	}
 	j, err := of.Store.Job(cb.Job)
 	if err != nil {

@@ -14,7 +14,10 @@ import (
 // Record adds a request that was answered at a time, and the verdicts that it was answered with, to the history of its account. Of a
 // single call the proof of its verdict is kept.
 func Record(h *history.History, c *httpd.Call, o httpd.Outcome, at time.Time, by store.Identity, verdicts []results.Single) {
-	request := history.Request{At: at, ID: c.ID, Status: o.Status, Took: o.Took, Key: by.Key, Detail: redact.Text(o.Detail, "")}
+	request := history.Request{At: at, ID: c.ID, Status: o.Status, Took: o.Took, Key: by.Key}
+	if o.Detail != "" {
+		request.Detail = redact.Text(o.Detail, "")
+	}
 	request.Method, request.Route = c.Operation()
 	if len(verdicts) == 1 { // most requests: without a slice on the heap
 		h.Add(by.User.ID, &request, verificationOf(&request, by, &verdicts[0], true))

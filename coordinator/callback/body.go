@@ -37,7 +37,7 @@ const autoRows = 10_000
 
 // inline reports whether the body of the next attempt has the results. Failed and expired jobs have none.
 func (d *delivery) inline() bool {
-	if d.Link || !d.hasResults() {
+	if d.Single || d.Link || !d.hasResults() {
 		return false
 	}
 	switch d.job.CallbackContent {
@@ -77,32 +77,23 @@ func (s *Sender) newEvent(ctx context.Context, d *delivery, inline bool) (*event
 	e := &event{job: d.Job, header: http.Header{
 		"Content-Type": {"application/json"}, "User-Agent": {"Probity"}, "Accept": {"*/*"}, "Connection": {"close"},
 	}}
-	for name, value := range d.job.CallbackHeaders {
-		e.header.Set(name, value)
+	var err error
+	// The id comes from the job or call, so every attempt has the same id.
+	id := "bulk_finished_" + d.Job
+	if d.Single {
+		id = "single_finished_" + d.Job
+		e.head = bytes.TrimSuffix(d.single, []byte("}"))
+	} else if e.head, err = s.headOfJob(d, now); err != nil {
+		return nil, err
+	}
+	if d.job != nil {
+		for name, value := range d.job.CallbackHeaders {
+			e.header.Set(name, value)
+		}
 	}
 	if inline {
 		e.results = s.cfg.Results
 	}
-	record, err := s.cfg.Record(d.job, d.Callback)
-	if err != nil {
-		return nil, fmt.Errorf("job record: %w", err)
-	}
-	var link *string // null if there are no results
-	if d.hasResults() {
-		link = new(s.resultsURL(d.job, now))
-	}
-	var head bytes.Buffer
-	enc := json.NewEncoder(&head)
-	enc.SetEscapeHTML(false) // URLs keep their ampersands
-	if err := enc.Encode(struct {
-		Event string          `json:"event"`
-		ID    string          `json:"job_id"`
-		Job   json.RawMessage `json:"job"`
-		Link  *string         `json:"results_url"`
-	}{BulkFinished, d.Job, record, link}); err != nil {
-		return nil, err
-	}
-	e.head = bytes.TrimSuffix(head.Bytes(), []byte("}\n"))
 	signing, err := s.cfg.Store.Signing(d.Account, now)
 	if err != nil {
 		return nil, err
@@ -118,8 +109,7 @@ func (s *Sender) newEvent(ctx context.Context, d *delivery, inline bool) (*event
 		}
 		e.keys = append(e.keys, key)
 	}
-	// The id comes from the job, so every attempt has the same id.
-	id, timestamp := "bulk_finished_"+d.Job, strconv.FormatInt(now.Unix(), 10)
+	timestamp := strconv.FormatInt(now.Unix(), 10)
 	e.prefix = id + "." + timestamp + "."
 	sums := e.newSums(io.Discard)
 	if err := e.writeToEnd(ctx, sums); err != nil {
@@ -138,6 +128,28 @@ func (s *Sender) newEvent(ctx context.Context, d *delivery, inline bool) (*event
 		e.header.Set(standardwebhooks.HeaderWebhookSignature, strings.Join(signatures, " "))
 	}
 	return e, nil
+}
+
+// headOfJob makes the event of a job, without its results and its end.
+func (s *Sender) headOfJob(d *delivery, now time.Time) ([]byte, error) {
+	record, err := s.cfg.Record(d.job, d.Callback)
+	if err != nil {
+		return nil, fmt.Errorf("job record: %w", err)
+	}
+	var link *string // null if there are no results
+	if d.hasResults() {
+		link = new(s.resultsURL(d.job, now))
+	}
+	var head bytes.Buffer
+	enc := json.NewEncoder(&head)
+	enc.SetEscapeHTML(false) // URLs keep their ampersands
+	err = enc.Encode(struct {
+		Event string          `json:"event"`
+		ID    string          `json:"job_id"`
+		Job   json.RawMessage `json:"job"`
+		Link  *string         `json:"results_url"`
+	}{BulkFinished, d.Job, record, link})
+	return bytes.TrimSuffix(head.Bytes(), []byte("}\n")), err
 }
 
 // bodySums writes a body and computes its length and its HMACs.

@@ -1,5 +1,5 @@
-// Package callback delivers the event bulk.finished of each finished job to the job's callback URL, and makes and verifies the signed
-// links to results that the event has.
+// Package callback delivers the event bulk.finished of each finished job to the job's callback URL, and single.finished of each single
+// call that is answered later to that of the call. It makes and verifies the signed links to results that the first has.
 //
 // The state store says which callbacks are due and logs the attempts. The rows come from a ResultSource, and the job's record from
 // Config.Record: the package knows neither the files of a job nor the API.

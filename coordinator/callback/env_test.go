@@ -266,8 +266,8 @@ type fakeRows struct {
 }
 
 func (r *fakeRows) WriteResults(_ context.Context, job string, w io.Writer) error {
-	pass := r.passes.Add(1)
 	r.wrote.Store(0)
+	pass := r.passes.Add(1)
 	n := r.n.Load()
 	if n == 0 {
 		n = 3

@@ -221,7 +221,9 @@ func TestCallbackMemoryIsConstant(t *testing.T) {
 		w.raw(receiverAddr+":80", func(_ int, conn net.Conn) {
 			buf, tail := make([]byte, 16<<10), ""
 			for !strings.HasSuffix(tail, "]}\n") {
-				most.Store(max(most.Load(), w.rows.wrote.Load()-read.Load()))
+				if w.rows.passes.Load() == 2 { // the first measures and signs
+					most.Store(max(most.Load(), w.rows.wrote.Load()-read.Load()))
+				}
 				n, err := conn.Read(buf)
 				if err != nil {
 					return

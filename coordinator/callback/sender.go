@@ -45,7 +45,9 @@ type Config struct {
 	Store   *store.Store
 	Results ResultSource
 	// Record returns the job record as the API shows it, a JSON object.
-	Record    func(*store.Job, store.Callback) ([]byte, error)
+	Record func(*store.Job, store.Callback) ([]byte, error)
+	// Single returns the callback of a single call, nil if it is gone; a nil func: there are none.
+	Single    func(request string) (*SingleEvent, error)
 	PublicURL string // where the API is reached from outside, such as https://verify.example.com
 	Dial      DialFunc
 	Lookup    func(ctx context.Context, host string) ([]netip.Addr, error)
@@ -58,7 +60,8 @@ type Config struct {
 	Sending, PerHost, PerAccount int // attempts at one time: 16, 2, 4
 }
 
-// Sender delivers the event bulk.finished of each finished job to the job's callback URL.
+// Sender delivers the event bulk.finished of each finished job, and single.finished of single calls that are answered later, to their
+// callback URLs.
 type Sender struct {
 	cfg      Config
 	dialer   *dialer
@@ -186,13 +189,43 @@ func (s *Sender) sendDue(ctx context.Context, all *sync.WaitGroup, stop context.
 	return nil
 }
 
+// SingleEvent is the callback of a single call.
+type SingleEvent struct {
+	URL  string
+	Body []byte // a JSON object
+}
+
 // delivery is one attempt to be made.
 type delivery struct {
 	store.Callback
-	job     *store.Job
-	target  *target // nil: the URL was refused, with the error refused
+	job     *store.Job // nil for a single call
+	single  []byte     // the body of a single call
+	target  *target    // nil: the URL was refused, with the error refused
 	refused error
 	keys    slotKeys
+}
+
+// loadContent reads what a callback is about, and returns its URL; false if that is gone.
+func (s *Sender) loadContent(d *delivery) (url string, ok bool, err error) {
+	if d.Single {
+		if s.cfg.Single == nil {
+			return "", false, nil
+		}
+		event, err := s.cfg.Single(d.Job)
+		if err != nil || event == nil {
+			return "", false, err
+		}
+		d.single = event.Body
+		return event.URL, true, nil
+	}
+	d.job, err = s.cfg.Store.Job(d.Job)
+	if errors.Is(err, store.ErrNotFound) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	return d.job.CallbackURL, true, nil
 }
 
 // loadDelivery reads what an attempt needs; nil if none is due. It drops the callback of a job that is gone.
@@ -204,16 +237,16 @@ func (s *Sender) loadDelivery(job string) (*delivery, error) {
 	if err != nil || cb.State != store.CallbackPending || cb.Next.After(time.Now()) {
 		return nil, err
 	}
-	j, err := s.cfg.Store.Job(job)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, s.cfg.Store.Commit(cb.Account, store.DropCallback(job))
-	}
+	d := &delivery{Callback: cb}
+	url, ok, err := s.loadContent(d)
 	if err != nil {
 		return nil, err
 	}
-	d := &delivery{Callback: cb, job: j}
+	if !ok {
+		return nil, s.cfg.Store.Commit(cb.Account, store.DropCallback(job))
+	}
 	d.keys[0] = "account " + cb.Account
-	d.target, d.refused = s.dialer.parseTarget(j.CallbackURL)
+	d.target, d.refused = s.dialer.parseTarget(url)
 	if d.refused == nil {
 		d.keys[1] = "host " + d.target.host
 	}

@@ -33,9 +33,9 @@ type Config struct {
 	Caches  Caches                           // nil if another process has them: erasures wait for it
 	Answers func(folded string) (int, error) // deletes answers kept for their Idempotency-Key
 	Reports func(folded string) (int, error) // deletes what is kept for reports about messages
-	// History deletes verifications from the history of accounts; nil: there is none.
-	History func(ctx context.Context, folded string) (int, error)
-	Log     *slog.Logger // default: none
+	// Calls deletes single calls: those in the history of accounts, and those that are answered later; nil: there are none.
+	Calls func(ctx context.Context, folded string) error
+	Log   *slog.Logger // default: none
 }
 
 // Eraser erases addresses everywhere, and tries again what could not be reached.
@@ -154,7 +154,7 @@ func (e *Eraser) tryErasure(ctx context.Context, id string) error {
 	was := erasure.Fault
 	erasure.LastTry = time.Now().UTC()
 	var faults []string
-	for _, step := range [...]func(context.Context, *store.Erasure) error{e.eraseJobs, e.eraseAnswers, e.eraseHistory, e.eraseReports, e.eraseCaches} {
+	for _, step := range [...]func(context.Context, *store.Erasure) error{e.eraseJobs, e.eraseAnswers, e.eraseCalls, e.eraseReports, e.eraseCaches} {
 		err := step(ctx, &erasure)
 		if errors.Is(err, store.ErrBroken) || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
@@ -216,12 +216,11 @@ func (e *Eraser) eraseAnswers(_ context.Context, erasure *store.Erasure) error {
 	return err
 }
 
-func (e *Eraser) eraseHistory(ctx context.Context, erasure *store.Erasure) error {
-	if e.cfg.History == nil {
+func (e *Eraser) eraseCalls(ctx context.Context, erasure *store.Erasure) error {
+	if e.cfg.Calls == nil {
 		return nil
 	}
-	_, err := e.cfg.History(ctx, erasure.Address)
-	return err
+	return e.cfg.Calls(ctx, erasure.Address)
 }
 
 // eraseReports is the step for what is kept for reports about messages to the address.

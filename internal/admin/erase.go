@@ -14,11 +14,13 @@ import (
 	"probity/api/record"
 	"probity/coordinator"
 	"probity/coordinator/erase"
+	"probity/coordinator/singles"
 	"probity/engine"
 	"probity/internal/console"
 	"probity/store"
 	"probity/store/cache"
 	"probity/store/feedback"
+	"probity/store/history"
 )
 
 type eraseCmd struct {
@@ -92,12 +94,17 @@ func receiptCells(r record.Receipt) []string {
 	return []string{r.ID, console.FormatTime(time.Time(r.Requested)), r.Status, r.Hash[:min(len(r.Hash), shownHashLen)], number(r.Jobs), number(r.Rows), number(r.Cached), strings.Join(ages, ", ")}
 }
 
-// EraseHistory erases an address from the history of accounts.
-type EraseHistory func(ctx context.Context, folded string) (int, error)
+// EraseCalls erases an address from the history of accounts, and from single calls that are answered later.
+func EraseCalls(h *history.History, late *singles.Late) func(ctx context.Context, folded string) error {
+	return func(ctx context.Context, folded string) error {
+		_, err := h.Erase(ctx, folded)
+		return errors.Join(err, late.Erase(folded))
+	}
+}
 
-// NewEraser makes the eraser of a store, its jobs, its feedback, its history and its caches. It also deletes answers that are stored under
-// an Idempotency-Key. book is nil where no other part of the process uses the feedback.
-func NewEraser(s *store.Store, jobs *coordinator.Coordinator, book *feedback.Book, history EraseHistory, caches erase.Caches,
+// NewEraser makes the eraser of a store, its jobs, its feedback, its single calls and its caches. It also deletes answers that are stored
+// under an Idempotency-Key. book is nil where no other part of the process uses the feedback.
+func NewEraser(s *store.Store, jobs *coordinator.Coordinator, book *feedback.Book, calls func(context.Context, string) error, caches erase.Caches,
 	log *slog.Logger) *erase.Eraser {
 	storedAnswers := func(folded string) (int, error) {
 		return s.EraseAnswers(func(body []byte) bool { return record.IsAnswerAbout(body, folded) })
@@ -112,7 +119,7 @@ func NewEraser(s *store.Store, jobs *coordinator.Coordinator, book *feedback.Boo
 		}
 		return opened.Erase(folded)
 	}
-	return erase.New(erase.Config{Store: s, Jobs: jobs.ForErasure(), Caches: caches, Answers: storedAnswers, Reports: reports, History: history, Log: log})
+	return erase.New(erase.Config{Store: s, Jobs: jobs.ForErasure(), Caches: caches, Answers: storedAnswers, Reports: reports, Calls: calls, Log: log})
 }
 
 // LocalCache is the cache of this process as the only one.

@@ -17,6 +17,7 @@ import (
 	"probity/api"
 	"probity/coordinator"
 	"probity/coordinator/erase"
+	"probity/coordinator/singles"
 	"probity/engine"
 	"probity/engine/lists"
 	"probity/internal/apiclient"
@@ -60,7 +61,7 @@ func openLocal(dir string, mayCreate bool) (client, error) {
 	// The coordinator does not run: after an erasure, unfinished jobs go on without the address at the next start.
 	c := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: dir, Table: engine.DefaultTable(), Lists: known})
 	local, err := api.NewLocal(store.AuditActor("command line", from), api.Deps{Store: s, Coordinator: c, FS: vfs.Default,
-		Scratch: filepath.Join(dir, "scratch"), Eraser: NewEraser(s, c, nil, stoppedHistory(dir).erase, caches, nil)})
+		Scratch: filepath.Join(dir, "scratch"), Eraser: NewEraser(s, c, nil, stoppedCalls{dir, s}.erase, caches, nil)})
 	if err != nil {
 		return client{}, errors.Join(err, s.Close())
 	}
@@ -75,20 +76,26 @@ func adviseOnLock(dir string, err error) error {
 	return err
 }
 
-// stoppedHistory is the history of the stopped server of a data folder. It is opened only to erase an address.
-type stoppedHistory string
+// stoppedCalls are the single calls of the stopped server of a data folder. They are opened only to erase an address.
+type stoppedCalls struct {
+	data  string
+	store *store.Store
+}
 
-func (s stoppedHistory) erase(ctx context.Context, folded string) (int, error) {
-	dir := filepath.Join(string(s), history.Folder)
+func (s stoppedCalls) erase(ctx context.Context, folded string) error {
+	late, err := singles.Open(singles.Config{Store: s.store})
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(s.data, history.Folder)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
+		return late.Erase(folded)
 	}
 	h, err := history.Open(history.Config{FS: vfs.Default, Dir: dir})
 	if err != nil {
-		return 0, adviseOnLock(string(s), err)
+		return adviseOnLock(s.data, err)
 	}
-	n, err := h.Erase(ctx, folded)
-	return n, errors.Join(err, h.Close())
+	return errors.Join(EraseCalls(h, late)(ctx, folded), h.Close())
 }
 
 // stoppedCache is the cache of the stopped server of a data folder. It is opened only to erase an address.

@@ -22,6 +22,7 @@ import (
 	"probity/coordinator/callback"
 	"probity/coordinator/erase"
 	"probity/coordinator/results"
+	"probity/coordinator/singles"
 	"probity/internal/admin"
 	"probity/internal/console"
 	"probity/internal/datafolder"
@@ -45,6 +46,7 @@ type Service struct {
 	room           *diskroom.Room
 	node           *Node
 	callbacks      *callback.Sender
+	late           *singles.Late
 	history        *history.History
 	eraser         *erase.Eraser
 	server         *api.Server
@@ -148,7 +150,12 @@ func (s *Service) Open() (err error) {
 		Record: func(j *store.Job, c store.Callback) ([]byte, error) {
 			return record.ForCallback(s.publicURL(), time.Duration(s.flags.RetainResults), j, c)
 		},
+		Single:    func(request string) (*callback.SingleEvent, error) { return singles.Event(s.node.Store, request) },
 		PublicURL: s.publicURL(), Dial: nodeflags.DialFrom, Lookup: s.lookup, Source: source, Allow: c.AllowPrivateCallbacks, Log: s.Log, Metrics: s.Registry})
+	if err != nil {
+		return err
+	}
+	s.late, err = singles.Open(singles.Config{Store: s.node.Store, Coordinator: s.node.Coordinator, Notify: s.callbacks.Notify, Log: s.Log})
 	if err != nil {
 		return err
 	}
@@ -161,14 +168,14 @@ func (s *Service) Open() (err error) {
 	if s.node.fleet == nil {
 		caches = admin.LocalCache{Cache: s.node.Cache}
 	}
-	s.eraser = admin.NewEraser(s.node.Store, s.node.Coordinator, s.node.Feedback, s.history.Erase, caches, s.Log)
+	s.eraser = admin.NewEraser(s.node.Store, s.node.Coordinator, s.node.Feedback, admin.EraseCalls(s.history, s.late), caches, s.Log)
 	s.warnAtStart()
 	s.server, err = api.New(api.Config{PublicURL: c.PublicURL, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
 		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor, Config: httpd.Config{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.Config()}},
 		api.Deps{Store: s.node.Store, Coordinator: s.node.Coordinator, Callbacks: s.callbacks, FS: s.room.Files(),
 			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: s.node.report, Views: s.node.nodeViews(), Findings: findings(s.node.audit)},
 			Scratch:  s.scratchDir(), Log: s.Log, Metrics: s.Registry, Eraser: s.eraser,
-			History: s.history, Feedback: s.node.Feedback})
+			History: s.history, Late: s.late, Feedback: s.node.Feedback})
 	return err
 }
 
@@ -208,14 +215,15 @@ func (s *Service) Run(ctx context.Context) error {
 	components, stopComponents := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopComponents()
 	var backend, frontend sync.WaitGroup
-	var errs [7]error
+	var errs [8]error
 	backend.Go(func() { s.reloadOnHangup(components, s.healthMetrics.recordingFailure(s.reload)) })
 	backend.Go(func() { errs[0] = s.node.Run(components); stop() })
 	backend.Go(func() { errs[1] = s.callbacks.Run(components); stop() })
 	backend.Go(func() { errs[4] = s.eraser.Run(components); stop() })
+	backend.Go(func() { errs[6] = s.late.Run(components); stop() })
 	backend.Go(func() { errs[5] = s.history.Run(components); stop() })
 	matcher := feedback.Matcher{Book: s.node.Feedback, Jobs: s.node.Coordinator, History: s.history, Log: s.Log}
-	backend.Go(func() { errs[6] = matcher.Run(components); stop() })
+	backend.Go(func() { errs[7] = matcher.Run(components); stop() })
 	frontend.Go(func() { errs[2] = s.server.Serve(ctx, s.publicListener, drainTimeout); stop() })
 	frontend.Go(func() { errs[3] = serveAdminHTTP(ctx, s.adminListener, s.adminHandler()); stop() })
 	backend.Go(func() { s.maintainStore(components) })

@@ -39,7 +39,7 @@ func readDay(src []byte) (d Day, err error) {
 }
 
 // writeDays adds to the counts of days.
-func (h *History) writeDays(b *pebble.Batch, account string, added map[uint64]*Day) error {
+func (h *History) writeDays(account string, added map[uint64]*Day) error {
 	for n, d := range added {
 		key := days.key(account, n)
 		old, closer, err := h.db.Get(key)
@@ -56,7 +56,7 @@ func (h *History) writeDays(b *pebble.Batch, account string, added map[uint64]*D
 				d.Verified[i] += was.Verified[i]
 			}
 		}
-		if err := b.Set(key, d.append(nil), nil); err != nil {
+		if err := h.db.Set(key, d.append(nil), pebble.NoSync); err != nil {
 			return err
 		}
 	}

@@ -84,7 +84,7 @@ func (h *History) removeOldValues(ctx context.Context) error {
 // withoutAddress returns a block with empty rows in place of those of an address, and how many these are. A row that cannot be read
 // counts as one of them.
 func withoutAddress(value []byte, folded string) (left []byte, erased int) {
-	var b block
+	b := newBlock(nil)
 	for _, row := range splitBlock(value) {
 		if len(row) > 0 && isAbout(row, folded) {
 			row = nil
@@ -93,7 +93,7 @@ func withoutAddress(value []byte, folded string) (left []byte, erased int) {
 		b.add(row)
 	}
 	b.newest = newestOf(value)
-	return b.value(), erased
+	return b.seal(), erased
 }
 
 func isAbout(row []byte, folded string) bool {

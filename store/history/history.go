@@ -193,12 +193,15 @@ func (logger) Fatalf(format string, args ...any) {
 	panic(Lost(fmt.Sprintf(format, args...)))
 }
 
-// commit commits a batch. A panic of the database on a failing disk becomes Lost.
+// panicAsLost turns a panic of the database on a failing disk into Lost.
+func panicAsLost() {
+	if p := recover(); p != nil {
+		panic(Lost(fmt.Sprint(p)))
+	}
+}
+
+// commit commits a batch.
 func commit(b *pebble.Batch, o *pebble.WriteOptions) error {
-	defer func() {
-		if p := recover(); p != nil {
-			panic(Lost(fmt.Sprint(p)))
-		}
-	}()
+	defer panicAsLost()
 	return b.Commit(o)
 }

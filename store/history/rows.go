@@ -137,23 +137,33 @@ const (
 type block struct {
 	count  int
 	newest uint64 // milliseconds
-	rows   []byte
+	value  []byte // room for the head, then the rows
+}
+
+// newBlock makes a block with the memory of a former one, or with new memory.
+func newBlock(memory []byte) block {
+	if memory == nil {
+		memory = make([]byte, blockHead, blockHead+blockBytes/4)
+	}
+	return block{value: memory[:blockHead]}
 }
 
 // add adds a row.
 func (b *block) add(row []byte) {
-	b.rows = append(binary.AppendUvarint(b.rows, uint64(len(row))), row...)
+	b.value = append(binary.AppendUvarint(b.value, uint64(len(row))), row...)
 	b.count++
 	if len(row) >= atSize {
 		b.newest = max(b.newest, binary.BigEndian.Uint64(row))
 	}
 }
 
-func (b *block) full() bool { return b.count >= blockRows || len(b.rows) >= blockBytes }
+func (b *block) full() bool { return b.count >= blockRows || len(b.value) >= blockBytes }
 
-func (b *block) value() []byte {
-	dst := append(make([]byte, 0, blockHead+len(b.rows)), blockVersion)
-	return append(binary.BigEndian.AppendUint64(dst, b.newest), b.rows...)
+// seal writes the head and returns the value.
+func (b *block) seal() []byte {
+	b.value[0] = blockVersion
+	binary.BigEndian.PutUint64(b.value[1:], b.newest)
+	return b.value
 }
 
 // newestOf is the time of the newest row of a block, in milliseconds; 0 if it cannot be read.

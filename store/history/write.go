@@ -1,6 +1,7 @@
 package history
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -18,8 +19,12 @@ type pending struct {
 	mu       sync.Mutex
 	accounts map[string]*pendingAccount
 	bytes    int
-	row      []byte // memory of the row that is being added
+	row      []byte   // memory of the row that is being added
+	free     [][]byte // memory of blocks that were written, of maxFree at most
 }
+
+// maxFree bounds the memory of blocks that is kept, which with it makes no garbage for each call.
+const maxFree = 2 * maxPending / blockBytes
 
 // pendingAccount is the part of an account.
 type pendingAccount struct {
@@ -46,7 +51,7 @@ func (h *History) Add(account string, r *Request, verified ...Verification) {
 		p.accounts[account] = a
 	}
 	p.row = appendRequest(p.row[:0], r)
-	a.requests = appendRow(a.requests, p.row)
+	a.requests = p.appendRow(a.requests)
 	before := p.bytes
 	p.bytes += len(p.row)
 	d := a.day(r.At)
@@ -54,7 +59,7 @@ func (h *History) Add(account string, r *Request, verified ...Verification) {
 	for i := range verified {
 		v := &verified[i]
 		p.row = appendVerification(p.row[:0], v)
-		a.verifications = appendRow(a.verifications, p.row)
+		a.verifications = p.appendRow(a.verifications)
 		p.bytes += len(p.row)
 		if !v.Test {
 			d.Verified[v.Verdict.Status]++
@@ -68,16 +73,28 @@ func (h *History) Add(account string, r *Request, verified ...Verification) {
 	}
 }
 
-// appendRow adds a row to the last block, or to a new one.
-func appendRow(blocks []block, row []byte) []block {
-	switch n := len(blocks); {
-	case n == 0:
-		blocks = append(blocks, block{})
-	case blocks[n-1].full():
-		blocks = append(blocks, block{rows: make([]byte, 0, len(blocks[n-1].rows)+1024)}) // about as much follows
+// appendRow adds the row to the last block, or to a new one.
+func (p *pending) appendRow(blocks []block) []block {
+	if len(blocks) == 0 || blocks[len(blocks)-1].full() {
+		var memory []byte
+		if n := len(p.free); n > 0 {
+			memory, p.free = p.free[n-1], p.free[:n-1]
+		}
+		blocks = append(blocks, newBlock(memory))
 	}
-	blocks[len(blocks)-1].add(row)
+	blocks[len(blocks)-1].add(p.row)
 	return blocks
+}
+
+// reuse keeps the memory of blocks that were written.
+func (p *pending) reuse(blocks []block) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range blocks {
+		if len(p.free) < maxFree {
+			p.free = append(p.free, blocks[i].value)
+		}
+	}
 }
 
 // day is the day of a time, to count in.
@@ -149,24 +166,21 @@ func rowsOf(blocks []block) (n int) {
 func (h *History) write(taken map[string]*pendingAccount) error {
 	h.dbMu.RLock()
 	defer h.dbMu.RUnlock()
-	b := h.db.NewBatch()
-	defer b.Close()
+	defer panicAsLost()
 	for account, a := range taken {
-		if err := h.writeRows(b, requests, account, a.requests); err != nil {
+		err := errors.Join(h.writeRows(requests, account, a.requests), h.writeRows(verifications, account, a.verifications),
+			h.writeDays(account, a.days))
+		if err != nil {
 			return err
 		}
-		if err := h.writeRows(b, verifications, account, a.verifications); err != nil {
-			return err
-		}
-		if err := h.writeDays(b, account, a.days); err != nil {
-			return err
-		}
+		h.pending.reuse(a.requests)
+		h.pending.reuse(a.verifications)
 	}
-	return commit(b, pebble.NoSync)
+	return nil
 }
 
 // writeRows writes blocks after those that there are, and deletes the oldest rows of an account that has too many.
-func (h *History) writeRows(b *pebble.Batch, k kind, account string, blocks []block) error {
+func (h *History) writeRows(k kind, account string, blocks []block) error {
 	if len(blocks) == 0 {
 		return nil
 	}
@@ -190,7 +204,8 @@ func (h *History) writeRows(b *pebble.Batch, k kind, account string, blocks []bl
 		return err
 	}
 	for i := range blocks {
-		if err := b.Set(k.key(account, next), blocks[i].value(), nil); err != nil {
+		// One by one: the database reuses the memory of small batches only.
+		if err := h.db.Set(k.key(account, next), blocks[i].seal(), pebble.NoSync); err != nil {
 			return err
 		}
 		next += uint64(blocks[i].count)
@@ -198,7 +213,7 @@ func (h *History) writeRows(b *pebble.Batch, k kind, account string, blocks []bl
 	if kept := next - oldest; kept <= h.cfg.Rows+h.cfg.Rows/16 {
 		return nil
 	}
-	return b.DeleteRange(k.prefix(account), k.key(account, next-h.cfg.Rows), nil)
+	return h.db.DeleteRange(k.prefix(account), k.key(account, next-h.cfg.Rows), pebble.NoSync)
 }
 
 // verdictCounts are how many verifications had each status.

@@ -11,7 +11,8 @@ import (
 
 // receiveFeedback serves POST /v1/feedback.
 func receiveFeedback(c *call) error {
-	return feedback.Receive(c.Call, c.srv.deps.Feedback, coordinator.TableOf(c.srv.deps.Coordinator), c.identity, c.srv.now())
+	table := coordinator.TableOf(c.srv.deps.Coordinator)
+	return feedback.Receive(c.Call, c.srv.deps.Feedback, table, c.identity, c.srv.now())
 }
 
 func getAccuracy(c *call) error {

@@ -37,7 +37,8 @@ func (w *testServer) accuracy(key string) (rows map[string]map[string]any, all m
 	return rows, all
 }
 
-// TestFeedbackIsMatchedWithOwnVerdicts reports outcomes of a single call, a batch and a list. Another account's verdicts are not matched.
+// TestFeedbackIsMatchedWithOwnVerdicts reports outcomes of a single call, a batch and a list. Another account's
+// verdicts are not matched.
 func TestFeedbackIsMatchedWithOwnVerdicts(t *testing.T) {
 	w := newTestServer(t, nil)
 	later := time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
@@ -73,7 +74,8 @@ func TestFeedbackIsMatchedWithOwnVerdicts(t *testing.T) {
 	require.Equal(t, rows, again)
 }
 
-// TestDetailsHaveAProbability: once 200 outcomes are known, in single calls, batches and lists alike, and never of a test key.
+// TestDetailsHaveAProbability: once 200 outcomes are known, in single calls, batches and lists alike, and never of a
+// test key.
 func TestDetailsHaveAProbability(t *testing.T) {
 	w := newTestServer(t, nil)
 	detailsOf := func(b []byte) map[string]any {

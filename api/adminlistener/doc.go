@@ -1,4 +1,5 @@
-// Package adminlistener serves what operators ask of a process without a key: metrics, profiles, debug pages and health.
+// Package adminlistener serves what operators ask of a process without a key: metrics, profiles, debug pages and
+// health.
 //
 // Invariants:
 //

@@ -1,5 +1,5 @@
-// Package feedback takes what customers report of messages to verified addresses, matches it with their own verdicts, and shows how often
-// verdicts were right.
+// Package feedback takes what customers report of messages to verified addresses, matches it with their own verdicts,
+// and shows how often verdicts were right.
 //
 // Invariants:
 //

@@ -26,7 +26,8 @@ type Jobs interface {
 
 // History has the verdicts of single calls and batches: *history.History.
 type History interface {
-	Verifications(account string, q history.Query, wanted func(*history.Verification) bool) ([]history.Verification, uint64, error)
+	Verifications(account string, q history.Query, wanted func(*history.Verification) bool) (
+		[]history.Verification, uint64, error)
 }
 
 // Matcher matches reports with verdicts.
@@ -108,7 +109,8 @@ func (m *Matcher) matchCalls(ctx context.Context, account string, a *accountCase
 	for ctx.Err() == nil {
 		_, next, err := m.History.Verifications(account, q, func(v *history.Verification) bool {
 			if of := &v.Verdict; !v.Test {
-				a.offer(v.Email, feedback.Verdict{At: of.VerifiedAt, Bin: outcome.BinOf(of.ProviderName, of.Status, of.Reason, of.Score)})
+				bin := outcome.BinOf(of.ProviderName, of.Status, of.Reason, of.Score)
+				a.offer(v.Email, feedback.Verdict{At: of.VerifiedAt, Bin: bin})
 			}
 			return false
 		})
@@ -212,7 +214,8 @@ func (r *rowReader) offer(line []byte) error {
 	if !ok || !known {
 		return fmt.Errorf("results with the status %q and the reason %q", *row.Status, row.Reason)
 	}
-	r.to.offer(row.Email, feedback.Verdict{At: row.VerifiedAt, Bin: outcome.BinOf(row.Receiver, status, reason, row.Score)})
+	bin := outcome.BinOf(row.Receiver, status, reason, row.Score)
+	r.to.offer(row.Email, feedback.Verdict{At: row.VerifiedAt, Bin: bin})
 	return nil
 }
 

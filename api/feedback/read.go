@@ -137,7 +137,8 @@ func refuseCSV(err error) error {
 		return refuse("The body is empty: send CSV whose first line has the columns %s.", strings.Join(members, ", "))
 	}
 	if parse, ok := errors.AsType[*csv.ParseError](err); ok {
-		return refuse("line %d: %s: quote cells that contain quotes, commas or line breaks, and give each line as many cells as the first.", parse.Line, parse.Err)
+		return refuse("line %d: %s: quote cells that contain quotes, commas or line breaks, "+
+			"and give each line as many cells as the first.", parse.Line, parse.Err)
 	}
 	return fmt.Errorf("feedback: %w", err)
 }

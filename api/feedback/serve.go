@@ -29,7 +29,8 @@ func Receive(c *httpd.Call, book *feedback.Book, table *engine.Table, account st
 		sum, err = book.Add(account.User.ID, reports)
 	}
 	if errors.Is(err, feedback.ErrFull) {
-		full := httpd.Refuse(httpd.TooMany, "Too many reports of this account wait to be matched with their verdicts: send these again later.")
+		full := httpd.Refuse(httpd.TooMany,
+			"Too many reports of this account wait to be matched with their verdicts: send these again later.")
 		full.Retry = time.Minute
 		return full
 	}

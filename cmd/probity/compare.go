@@ -46,7 +46,8 @@ func (c compareCmd) Run(con *console.IO) error {
 }
 
 func printComparison(out io.Writer, c *foreign.Comparison) error {
-	fmt.Fprintf(out, "addresses in both files: %d, of which %d agree; only in ours: %d, only in theirs: %d\n\n", c.Both, c.Agree, c.OnlyOurs, c.OnlyTheirs)
+	fmt.Fprintf(out, "addresses in both files: %d, of which %d agree; only in ours: %d, only in theirs: %d\n\n",
+		c.Both, c.Agree, c.OnlyOurs, c.OnlyTheirs)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "RECEIVER\tBOTH\tAGREE\tOURS\tTHEIRS\tADDRESSES\tOUR EVIDENCE")
 	for _, r := range c.Receivers {

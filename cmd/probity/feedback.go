@@ -28,7 +28,8 @@ type feedbackCmd struct {
 	JSON          bool              `name:"json" help:"One JSON object."`
 }
 
-// reportsOfRequest is how many reports are sent at a time, and maxReportsBody how many bytes: less than the server takes.
+// reportsOfRequest is how many reports are sent at a time, and maxReportsBody how many bytes: less than the server
+// takes.
 const (
 	reportsOfRequest = 5000
 	maxReportsBody   = 1 << 20

@@ -8,7 +8,8 @@ import (
 	"probity/engine/replyline"
 )
 
-// Kind is what became of a message, as far as it bears on the verdict. Of two outcomes of one verdict the greater counts.
+// Kind is what became of a message, as far as it bears on the verdict. Of two outcomes of one verdict the greater
+// counts.
 type Kind uint8
 
 // The kinds. The numbers are on disk: add at the end only.
@@ -32,8 +33,8 @@ var Reports = []string{"delivered", "bounced_hard", "bounced_soft", "complained"
 // MaxText is the length of a bounce text that is read, in bytes; the rest is not.
 const MaxText = 2000
 
-// Conclude returns the kind of a report, one of Reports, with the text of the bounce, empty if it is not known. ok is false for another
-// word. hint leads to the receiver in the table: a domain.
+// Conclude returns the kind of a report, one of Reports, with the text of the bounce, empty if it is not known. ok is
+// false for another word. hint leads to the receiver in the table: a domain.
 func Conclude(table *engine.Table, report, text, hint string) (kind Kind, ok bool) {
 	switch report {
 	case "delivered":

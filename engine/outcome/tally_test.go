@@ -52,8 +52,8 @@ func draw(r *rand.Rand) (b Bin, takes float64) {
 	return BinOf(of.name, v.status, v.reason, uint8(score)), takes
 }
 
-// TestProbabilitiesAreReliable: of 100,000 outcomes with known error rates, the probabilities that follow are within two points of what
-// becomes of as many other addresses, in each tenth of them.
+// TestProbabilitiesAreReliable: of 100,000 outcomes with known error rates, the probabilities that follow are within
+// two points of what becomes of as many other addresses, in each tenth of them.
 func TestProbabilitiesAreReliable(t *testing.T) {
 	r := rand.New(rand.NewPCG(43, 4))
 	var own, all Tally
@@ -94,8 +94,8 @@ func TestProbabilitiesAreReliable(t *testing.T) {
 	}
 }
 
-// TestBoundsHoldTheTruth: over 200 runs the bounds of the accuracy hold the true rate in 95 of 100 cases; and of no receiver in so few runs
-// that chance would not explain it.
+// TestBoundsHoldTheTruth: over 200 runs the bounds of the accuracy hold the true rate in 95 of 100 cases; and of no
+// receiver in so few runs that chance would not explain it.
 func TestBoundsHoldTheTruth(t *testing.T) {
 	const runs = 200
 	held, cases := map[string]int{}, map[string]int{}
@@ -130,7 +130,8 @@ func TestBoundsHoldTheTruth(t *testing.T) {
 	require.GreaterOrEqual(t, sum*100, runs*len(cases)*95)
 }
 
-// TestFewOutcomesGiveNoProbability: nothing is said below 200 outcomes of the receiver, status and reason, and Unclear ones do not count.
+// TestFewOutcomesGiveNoProbability: nothing is said below 200 outcomes of the receiver, status and reason, and
+// Unclear ones do not count.
 func TestFewOutcomesGiveNoProbability(t *testing.T) {
 	var own, all Tally
 	b := BinOf("gmail", engine.Valid, engine.ReasonNone, 98)

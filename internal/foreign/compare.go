@@ -46,11 +46,11 @@ type Evidence struct {
 }
 
 // ourColumns are the columns of our result; the e-mail column comes first.
-var ourColumns = []string{"", "verify_status", "verify_smtp_provider", "verify_reason", "verify_score", "verify_smtp_code?", "verify_smtp_message?",
-	"verify_mx_host?", "verify_rule?", "verify_control_smtp_message?"}
+var ourColumns = []string{"", "verify_status", "verify_smtp_provider", "verify_reason", "verify_score",
+	"verify_smtp_code?", "verify_smtp_message?", "verify_mx_host?", "verify_rule?", "verify_control_smtp_message?"}
 
-// Compare compares our result, whose e-mail column is named, with theirs, as ReadStatuses reads them. Of each pair of statuses it has up to
-// so many examples.
+// Compare compares our result, whose e-mail column is named, with theirs, as ReadStatuses reads them. Of each pair of
+// statuses it has up to so many examples.
 func Compare(ours io.Reader, email string, theirs map[string]string, examples int) (*Comparison, error) {
 	c := &Comparison{}
 	receivers := map[string]*Receiver{}
@@ -84,7 +84,9 @@ func Compare(ours io.Reader, email string, theirs map[string]string, examples in
 			r.Agree++
 			return nil
 		}
-		i := slices.IndexFunc(r.Disagreements, func(d Disagreement) bool { return d.Ours == status && d.Theirs == other })
+		i := slices.IndexFunc(r.Disagreements, func(d Disagreement) bool {
+			return d.Ours == status && d.Theirs == other
+		})
 		if i < 0 {
 			i = len(r.Disagreements)
 			r.Disagreements = append(r.Disagreements, Disagreement{Ours: strings.Clone(status), Theirs: other, Examples: []Evidence{}})
@@ -92,20 +94,22 @@ func Compare(ours io.Reader, email string, theirs map[string]string, examples in
 		d := &r.Disagreements[i]
 		d.Addresses++
 		if len(d.Examples) < examples {
-			d.Examples = append(d.Examples, Evidence{Email: cells[0], Reason: cells[3], Score: cells[4], Code: cells[5], Message: cells[6], Host: cells[7],
-				Rule: cells[8], Control: cells[9]})
+			d.Examples = append(d.Examples, Evidence{Email: cells[0], Reason: cells[3], Score: cells[4], Code: cells[5],
+				Message: cells[6], Host: cells[7], Rule: cells[8], Control: cells[9]})
 		}
 		return nil
 	})
 	c.OnlyTheirs = len(left)
 	for _, r := range receivers {
 		slices.SortFunc(r.Disagreements, func(x, y Disagreement) int {
-			return cmp.Or(cmp.Compare(y.Addresses, x.Addresses), cmp.Compare(x.Ours, y.Ours), cmp.Compare(x.Theirs, y.Theirs))
+			return cmp.Or(cmp.Compare(y.Addresses, x.Addresses), cmp.Compare(x.Ours, y.Ours),
+				cmp.Compare(x.Theirs, y.Theirs))
 		})
 		c.Receivers = append(c.Receivers, *r)
 	}
 	slices.SortFunc(c.Receivers, func(x, y Receiver) int {
-		return cmp.Or(cmp.Compare(y.Both-y.Agree, x.Both-x.Agree), cmp.Compare(y.Both, x.Both), cmp.Compare(x.Receiver, y.Receiver))
+		return cmp.Or(cmp.Compare(y.Both-y.Agree, x.Both-x.Agree), cmp.Compare(y.Both, x.Both),
+			cmp.Compare(x.Receiver, y.Receiver))
 	})
 	return c, err
 }

@@ -1,4 +1,5 @@
-// Package foreign reads CSV files that other programs wrote, such as the results of another verifier, and compares those with ours.
+// Package foreign reads CSV files that other programs wrote, such as the results of another verifier, and compares
+// those with ours.
 //
 // Invariants:
 //

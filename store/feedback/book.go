@@ -151,8 +151,8 @@ func (b *Book) keyed(sum []byte) (h Hash) {
 // Added is what became of the reports of a call.
 type Added struct{ Accepted, Repeated int }
 
-// Add takes reports of an account. They wait until they are matched. One that was sent before has no effect. After an error some are
-// taken and others are not; all can be sent again.
+// Add takes reports of an account. They wait until they are matched. One that was sent before has no effect. After an
+// error some are taken and others are not; all can be sent again.
 func (b *Book) Add(account string, reports []Report) (sum Added, err error) {
 	b.mu.RLock()
 	full := b.waiting[account]+int64(len(reports)) > b.Limit
@@ -245,8 +245,8 @@ type change struct {
 	n    int64
 }
 
-// Settle ends cases of an account: those with a verdict are counted, the others dropped. A case that was settled or erased meanwhile has
-// no effect.
+// Settle ends cases of an account: those with a verdict are counted, the others dropped. A case that was settled or
+// erased meanwhile has no effect.
 func (b *Book) Settle(account string, cases []Case) error {
 	for part := range slices.Chunk(cases, maxCommit) {
 		var changes []change
@@ -371,7 +371,8 @@ func readUnmatched(r pebble.Reader, account string) (int64, error) {
 	return *n, err
 }
 
-// Probability returns how probable it is that an address with a verdict of the bin takes mail, as outcome.Probability does.
+// Probability returns how probable it is that an address with a verdict of the bin takes mail, as outcome.Probability
+// does.
 func (b *Book) Probability(account string, bin outcome.Bin) (p float64, n int64, known bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

@@ -100,8 +100,8 @@ func TestReportsAreMatchedWithTheLatestVerdictBefore(t *testing.T) {
 	require.Equal(t, engine.Risky, s.Rows[1].Status)
 }
 
-// TestRepeatedReportsCountOnce: the same reports again, also in another order and once they are counted, change nothing; of one verdict the
-// greatest outcome counts.
+// TestRepeatedReportsCountOnce: the same reports again, also in another order and once they are counted, change
+// nothing; of one verdict the greatest outcome counts.
 func TestRepeatedReportsCountOnce(t *testing.T) {
 	b := newBook(t)
 	lists := map[string]Verdict{"ann@example.org": {noon, valid}}
@@ -280,8 +280,9 @@ var steps = []func(b *Book) error{
 	func(b *Book) error { _, err := b.Sweep(noon.Add(outcomeLife + time.Hour)); return err },
 }
 
-// TestFailureOfAnyStep fails the n-th write or sync of the log, discards the process, and goes on from the disk, which has all that was
-// written (failed, but persisted), only what was synced (failed), or a mixture. The end is the same, on disk and in memory.
+// TestFailureOfAnyStep fails the n-th write or sync of the log, discards the process, and goes on from the disk,
+// which has all that was written (failed, but persisted), only what was synced (failed), or a mixture. The end is the
+// same, on disk and in memory.
 func TestFailureOfAnyStep(t *testing.T) {
 	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSyncData} {
 		for _, percent := range []int{0, 50, 100} {

@@ -7,14 +7,18 @@ import (
 )
 
 var (
-	reportsDesc = prometheus.NewDesc("probity_feedback_reports_total", "Reports of customers about what became of messages, by what became of them.",
+	reportsDesc = prometheus.NewDesc("probity_feedback_reports_total",
+		"Reports of customers about what became of messages, by what became of the report.",
 		[]string{"result"}, nil)
-	waitingDesc  = prometheus.NewDesc("probity_feedback_waiting", "Reports that are not matched with a verdict yet.", nil, nil)
-	outcomesDesc = prometheus.NewDesc("probity_feedback_outcomes", "Outcomes of verdicts, by receiver, status and what became of the message.",
+	waitingDesc = prometheus.NewDesc("probity_feedback_waiting",
+		"Reports that are not matched with a verdict yet.", nil, nil)
+	outcomesDesc = prometheus.NewDesc("probity_feedback_outcomes",
+		"Outcomes of verdicts, by receiver, status and what became of the message.",
 		[]string{"receiver", "status", "outcome"}, nil)
 )
 
-// Describe and Collect make a Book a prometheus.Collector. Receivers are those of the provider table, so their number is bounded.
+// Describe and Collect make a Book a prometheus.Collector. Receivers are those of the provider table, so their number
+// is bounded.
 func (b *Book) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(b, out) }
 
 // Collect implements prometheus.Collector.
@@ -42,7 +46,8 @@ func (b *Book) Collect(out chan<- prometheus.Metric) {
 	}
 	for of, counts := range sums {
 		for kind, n := range counts {
-			out <- prometheus.MustNewConstMetric(outcomesDesc, prometheus.GaugeValue, float64(n), of.receiver, of.status, outcome.Kind(kind).String())
+			out <- prometheus.MustNewConstMetric(outcomesDesc, prometheus.GaugeValue, float64(n),
+				of.receiver, of.status, outcome.Kind(kind).String())
 		}
 	}
 }

@@ -36,7 +36,8 @@ func readOne[T any](r pebble.Reader, k []byte, decode func([]byte) (T, error)) (
 // errStop ends a scan early without an error.
 var errStop = errors.New("stop")
 
-// scan calls visit with each key and value under prefix, from the key start on if it is not nil. Both are valid until visit returns.
+// scan calls visit with each key and value under prefix, from the key start on if it is not nil. Both are valid until
+// visit returns.
 func scan(r pebble.Reader, prefix, start []byte, visit func(k, v []byte) error) error {
 	end := bytes.Clone(prefix)
 	for i := len(end) - 1; ; i-- { // the first byte is that of a table, so it ends before it wraps

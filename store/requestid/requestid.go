@@ -7,7 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// The id of a request is the id of the process that made it and a number of 40 bits: enough for three years at 10,000 a second.
+// The id of a request is the id of the process that made it and a number of 40 bits: enough for three years at 10,000
+// a second.
 const (
 	processBytes = 7
 	idBytes      = processBytes + 5

@@ -6,9 +6,9 @@ import (
 	"io"
 )
 
-// CompareStatuses scores a verifier that gave statuses alone, by address: statusOf returns the status of an address, given as it stands in
-// the list. Reasons, the order of rows and other cells are not compared. An address without a status counts as a missing row; blank ones do
-// not count.
+// CompareStatuses scores a verifier that gave statuses alone, by address: statusOf returns the status of an address,
+// given as it stands in the list. Reasons, the order of rows and other cells are not compared. An address without a
+// status counts as a missing row; blank ones do not count.
 func CompareStatuses(truth io.Reader, statusOf func(email string) (status string, ok bool)) (Scores, error) {
 	s := scorer{Scores: Scores{Confusion: map[string]map[string]int{}, Wrong: map[string]int{}}, statusOnly: true}
 	if err := s.openTruth(truth); err != nil {

@@ -49,7 +49,7 @@ func parseSuppression(kind, name string) (store.Suppression, error) {
 			return s, httpd.Refuse(httpd.Unacceptable, "name has one label, and would suppress everything under it: give a domain in full, such as example.com.")
 		}
 		if err != nil {
-			return s, httpd.Refuse(httpd.Unacceptable, "name is no domain name: kind %s needs one, such as example.com.", s.Kind)
+			return s, httpd.Refuse(httpd.Unacceptable, "name is not a domain name: kind %s needs one, such as example.com.", s.Kind)
 		}
 		s.Name = domain
 	default:

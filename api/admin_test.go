@@ -132,7 +132,7 @@ func TestAdminSuppressions(t *testing.T) {
 	require.Equal(t, []string{"suppress"}, w.auditActions("action=suppress"))
 	require.Equal(t, "address", w.post("/v1/admin/suppressions", w.adminKey, `{"name":"A@Example.ORG"}`).json(t)["kind"])
 	require.Equal(t, "mx", w.post("/v1/admin/suppressions", w.adminKey, `{"kind":"mx","name":"mx.example.org"}`).json(t)["kind"])
-	for body, detail := range map[string]string{`{}`: "name is missing", `{"name":"not a domain"}`: "name is no domain name: kind domain needs one, such as example.com.",
+	for body, detail := range map[string]string{`{}`: "name is missing", `{"name":"not a domain"}`: "name is not a domain name: kind domain needs one, such as example.com.",
 		`{"name":"com"}`:   "name has one label, and would suppress everything under it: give a domain in full, such as example.com.",
 		`{"name":"a@b@c"}`: "name must be an e-mail address", `{"kind":"word","name":"example.org"}`: "kind must be"} {
 		r := w.post("/v1/admin/suppressions", w.adminKey, body)

@@ -91,7 +91,7 @@ type batch struct {
 	answered []results.Single // of each address of the call
 }
 
-// newBatch finds the distinct addresses: those with one folded form, or with one text where it is no address.
+// newBatch finds the distinct addresses: those with one folded form, or with one text where it is not an address.
 func newBatch(s *Server, emails []string) *batch {
 	b := &batch{srv: s, of: make([]int, len(emails))}
 	seen := make(map[string]int, len(emails))

@@ -48,7 +48,7 @@ func (c Config) check() error {
 func originOf(s string) (string, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return "", fmt.Errorf("%q is no http or https URL", s)
+		return "", fmt.Errorf("%q is not an http or https URL", s)
 	}
 	return u.Scheme + "://" + strings.ToLower(u.Host), nil
 }

@@ -22,7 +22,7 @@ func (s *fakeViews) ReadyQueues(context.Context) ([]fleet.ReadyQueueReport, []st
 
 func (s *fakeViews) Traces(_ context.Context, q fleet.TraceQuery) ([]fleet.TraceReport, []string, error) {
 	if q.Email == "x" {
-		return nil, nil, errors.New("email is no address")
+		return nil, nil, errors.New("email is not an address")
 	}
 	r := fleet.TraceReport{Node: "n1"}
 	r.Status, r.Attempts = q.Status, q.Limit

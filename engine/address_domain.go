@@ -65,7 +65,7 @@ func checkLDH(s string) error {
 		return bad(KindDotless, "the domain has one label only; write it in full, like example.com")
 	case digits:
 		// RFC 1123 section 2.1: the top-level label is alphabetic, so a dotted number is never a name.
-		return bad(KindDomain, "the domain ends in a number, so that it is no name; a mail address needs a domain name")
+		return bad(KindDomain, "the domain ends in a number, so that it is not a name; a mail address needs a domain name")
 	}
 	return nil
 }

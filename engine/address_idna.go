@@ -35,7 +35,7 @@ func idnToASCII(s string) (string, error) {
 	return ascii, checkLDH(ascii)
 }
 
-// idnError says why s, which became ascii, is no domain.
+// idnError says why s, which became ascii, is not a domain.
 func idnError(s, ascii string) error {
 	if longLabel(ascii) {
 		return bad(KindLength, "a label of the domain, or the whole of it, is too long once written as an A-label "+

@@ -62,13 +62,13 @@ func readQuery(raw string, table *engine.Table) (q wire.Query, err error) {
 		case "provider":
 			q.Provider = v[0]
 			if table.Provider(q.Provider) == nil {
-				return q, fmt.Errorf("provider %.40q is no id of the table; probity providers show lists them",
+				return q, fmt.Errorf("provider %.40q is not an id of the table; probity providers show lists them",
 					q.Provider)
 			}
 		case "limit":
 			q.Limit, err = strconv.Atoi(v[0])
 			if err != nil || q.Limit < 1 {
-				return q, fmt.Errorf("limit %.40q is no number from 1", v[0])
+				return q, fmt.Errorf("limit %.40q is not a number from 1", v[0])
 			}
 		default:
 			return q, fmt.Errorf("there is no parameter %.40q: email, status, provider and limit choose among the probes", name)

@@ -51,7 +51,7 @@ func TestRecentProbesShowNoAddress(t *testing.T) {
 		require.Contains(t, deferred, `"status":"DEFERRED","reason":"temporary_error","message":"4.3.0 try <b>later</b>"`)
 		require.Equal(t, 1, strings.Count(deferred, "\n"))
 		require.Empty(t, b.recentPage("?email=nobody@a.example"))
-		require.Equal(t, "email is no address\n", b.recentPage("?email=nobody"))
+		require.Equal(t, "email is not an address\n", b.recentPage("?email=nobody"))
 	})
 }
 
@@ -94,11 +94,11 @@ func TestRecentRefusesBadQueries(t *testing.T) {
 			require.Equal(t, "INVALID mailbox_not_found", verdictText(b.single(time.Minute, mxA, "bob@a.example")))
 			for query, want := range map[string]string{
 				"?mail=x":                "there is no parameter \"mail\": email, status, provider and limit choose among the probes",
-				"?email=nobody":          "email is no address",
+				"?email=nobody":          "email is not an address",
 				"?email=":                "email is empty; leave it out to see all",
 				"?status=GOOD":           "status \"GOOD\" is none of VALID, RISKY, INVALID, UNKNOWN, DEFERRED",
-				"?provider=nobody":       "provider \"nobody\" is no id of the table; probity providers show lists them",
-				"?limit=0":               "limit \"0\" is no number from 1",
+				"?provider=nobody":       "provider \"nobody\" is not an id of the table; probity providers show lists them",
+				"?limit=0":               "limit \"0\" is not a number from 1",
 				"?limit=1&limit=2":       "limit is given twice",
 				"?email=%zz":             "the query cannot be read: invalid URL escape \"%zz\"",
 				"?status=valid":          "",

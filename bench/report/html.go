@@ -56,7 +56,7 @@ func formatAny(v any) (string, error) {
 	case int:
 		return FormatNumber(float64(v)), nil
 	}
-	return "", fmt.Errorf("%T is no number", v)
+	return "", fmt.Errorf("%T is not a number", v)
 }
 
 // countFailed counts the bars that are not met, and an early end as one.

@@ -27,5 +27,5 @@ func (Loopback) ListenPacket(at netip.AddrPort) (net.PacketConn, error) {
 }
 
 func loopbackError(at netip.AddrPort) error {
-	return fmt.Errorf("%s is no loopback address", at)
+	return fmt.Errorf("%s is not a loopback address", at)
 }

@@ -48,8 +48,8 @@ func TestErrorsAboutMissingFilesAdvise(t *testing.T) {
 		args  string
 		words string
 	}{
-		{"verify " + none, none + ` is no address, as it has no "@", and there is no such file; give a CSV file, - for standard input, or addresses`},
-		{"verify notanaddress", `notanaddress is no address, as it has no "@", and there is no such file`},
+		{"verify " + none, none + ` is not an address, as it has no "@", and there is no such file; give a CSV file, - for standard input, or addresses`},
+		{"verify notanaddress", `notanaddress is not an address, as it has no "@", and there is no such file`},
 		{"verify " + dir, dir + " is a folder; give a CSV file"},
 		{"verify --providers " + none + " ann@example.org", "--providers: " + noSuchFile},
 		{"--config " + none + " version", noSuchFile},

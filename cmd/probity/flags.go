@@ -16,11 +16,11 @@ import (
 func flagParsers() []kong.Option {
 	return []kong.Option{
 		parserOf(netip.ParsePrefix, "%q is no network; write CIDR, e.g. 192.0.2.0/24, or 192.0.2.7/32 for one address"),
-		parserOf(time.ParseDuration, "%q is no length of time; write for example 30s, 5m or 1h30m"),
+		parserOf(time.ParseDuration, "%q is not a length of time; write for example 30s, 5m or 1h30m"),
 		parserOf(parseWhole[int], wholeAdvice),
 		parserOf(parseWhole[int64], wholeAdvice),
 		parserOf(parseUnsigned, "%q: write a whole number from 0, of at most 19 digits"),
-		parserOf(parsePort, "%q is no port; write a number from 1 to 65535"),
+		parserOf(parsePort, "%q is not a port; write a number from 1 to 65535"),
 		parserOf(parseFraction, "%q: write a number such as 10 or 0.5"),
 	}
 }

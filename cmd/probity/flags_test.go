@@ -78,7 +78,7 @@ func TestWrongFlags(t *testing.T) {
 	}
 }
 
-// TestNumbersAreToldPlainly: a flag that is no number says what to write, and a negative one is judged by its command.
+// TestNumbersAreToldPlainly: a flag that is not a number says what to write, and a negative one is judged by its command.
 func TestNumbersAreToldPlainly(t *testing.T) {
 	for args, want := range map[string]string{
 		"sim list --rows -5":                        "sim list: --rows must be above zero",
@@ -91,11 +91,11 @@ func TestNumbersAreToldPlainly(t *testing.T) {
 		"sim serve --speedup NaN":                   `--speedup: "NaN": write a number such as 10 or 0.5`,
 		"sim providers --speedup -1":                "--speedup -1; give 0 for no limits, or a positive number",
 		"user add ann@example.org --credits -5":     "user add: --credits -5: give a number from 0",
-		"verify ann@example.org --smtp-port 99999":  `--smtp-port: "99999" is no port; write a number from 1 to 65535`,
+		"verify ann@example.org --smtp-port 99999":  `--smtp-port: "99999" is not a port; write a number from 1 to 65535`,
 		"verify ann@example.org --smtp-port 0":      "--smtp-port 0: give the port that mail servers listen at, 25 on the internet",
 		"verify ann@example.org --concurrency -1":   "verify: --concurrency -1: give the number of sessions, or leave it out",
 		"verify ann@example.org --timeout -5s":      "verify: --timeout must be above zero",
-		"verify ann@example.org --retry-schedule -": `--retry-schedule: "-" is no length of time; write for example 30s, 5m or 1h30m`,
+		"verify ann@example.org --retry-schedule -": `--retry-schedule: "-" is not a length of time; write for example 30s, 5m or 1h30m`,
 	} {
 		var out, words bytes.Buffer
 		require.Equal(t, 2, run(t.Context(), strings.Fields(args), &console.IO{In: strings.NewReader(""), Out: &out, Err: &words}), args)

@@ -45,7 +45,7 @@ func (p *percent) UnmarshalText(text []byte) error {
 	number, isPercent := strings.CutSuffix(string(text), "%")
 	n, err := strconv.ParseFloat(number, 64)
 	if !isPercent || err != nil || !(n >= 0 && n <= 100) {
-		return fmt.Errorf("%q is no share; write one from 0%% to 100%%, e.g. 20%%", text)
+		return fmt.Errorf("%q is not a share; write one from 0%% to 100%%, e.g. 20%%", text)
 	}
 	*p = percent(n / 100)
 	return nil

@@ -20,7 +20,7 @@ var foreignFiles = []struct{ start, what, advice string }{
 // longestStart is at least the length of each start in foreignFiles.
 const longestStart = 16
 
-// checkForeign refuses a file that is no list by its first bytes.
+// checkForeign refuses a file that is not a list by its first bytes.
 func checkForeign(head []byte) error {
 	for _, f := range foreignFiles {
 		if bytes.HasPrefix(head, []byte(f.start)) {

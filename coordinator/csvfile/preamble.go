@@ -208,7 +208,7 @@ func noColumn(seen []record, o Options) error {
 		return notText()
 	}
 	if at := slices.IndexFunc(best.cells, isAddress); at >= 0 && !o.NoHeader {
-		return refuse(Unacceptable, 1, "the first line has an address in column %[1]d, so it is no header; if the file has none, use has_header=false and email_column=%[1]d", at+1)
+		return refuse(Unacceptable, 1, "the first line has an address in column %[1]d, so it is not a header; if the file has none, use has_header=false and email_column=%[1]d", at+1)
 	}
 	var names []string
 	for i, c := range best.cells {

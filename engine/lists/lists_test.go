@@ -197,7 +197,7 @@ func TestInvalidListsAreRefused(t *testing.T) {
 		"a section comes twice":  listsText(ten...) + section("qualifier", []string{"uk"}),
 		"an unknown section":     listsText(ten...) + section("other", nil),
 		"an entry comes twice":   listsText(append(ten, "a0.com")...),
-		"an entry is no domain":  listsText(append(ten, "a_.com")...),
+		"an entry is not a domain":  listsText(append(ten, "a_.com")...),
 		"an entry is upper-case": listsText(append(ten, "A.com")...),
 		"a count is a lie":       strings.Replace(listsText(ten...), "[disposable] 10", "[disposable] 999999999", 1),
 		"a blank line":           listsText(ten...) + "\nx\n",

@@ -110,7 +110,7 @@ func (p *parser) section(s *Set, header string) error {
 	name, number, _ := strings.Cut(header, " ")
 	count, err := strconv.Atoi(number)
 	if err != nil || count < 0 || count > len(p.text)-p.at {
-		return refuse("line %d: %.40q is no header of a section", p.line, header)
+		return refuse("line %d: %.40q is not a header of a section", p.line, header)
 	}
 	var target **index
 	valid := isWord
@@ -126,7 +126,7 @@ func (p *parser) section(s *Set, header string) error {
 	case "[qualifier]":
 		target = &s.qualifier
 	default:
-		return refuse("line %d: %.40q is no section that this version knows", p.line, header)
+		return refuse("line %d: %.40q is not a section that this version knows", p.line, header)
 	}
 	if *target != nil {
 		return refuse("line %d: section %s comes twice", p.line, name)
@@ -139,7 +139,7 @@ func (p *parser) entries(x *index, count int, valid func(string) bool) error {
 	for range count {
 		line := p.next()
 		if !valid(line) {
-			return refuse("line %d: %.40q is no entry of its section", p.line, line)
+			return refuse("line %d: %.40q is not an entry of its section", p.line, line)
 		}
 		if !x.add(p.at-1-len(line), p.at-1) {
 			return refuse("line %d: %.40q comes twice", p.line, line)

@@ -101,7 +101,7 @@ func TestSessionAndParseReplyAgree(t *testing.T) {
 		"220-wait\r\n521 no", "550no", "550:no", " \t550 no", "550-a\r\nb\r\n\r\n550 c", "550-a\n550b",
 		"550-a\r\n250 b\r\n550 c", "550 a \t", "550-\xd3\xc3\r\n550 b"} {
 		if !parsesAlike(t, []byte(raw+"\r\n")) {
-			t.Errorf("%q is no reply", raw)
+			t.Errorf("%q is not a reply", raw)
 		}
 	}
 	for _, raw := range []string{"5505 x", "55 x", "650 x", "150 x", "hello", ""} {

@@ -321,7 +321,7 @@ func (w *adminTest) suppressions() {
 	require.Equal(t, "address", w.rows("suppress", "add", "Ann@Example.ORG")[0]["kind"])
 	require.Equal(t, "mx", w.rows("suppress", "add", "mx.example.org", "--kind", "mx")[0]["kind"])
 	_, words := w.run(1, "suppress", "add", "no domain")
-	require.Contains(t, words, "name is no domain name")
+	require.Contains(t, words, "name is not a domain name")
 	_, words = w.run(1, "suppress", "remove", "nope.example")
 	require.Equal(t, "nope.example is not on the list: suppress list shows what is\n", words)
 	out, _ := w.run(0, "suppress", "list")

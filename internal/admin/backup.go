@@ -97,7 +97,7 @@ func unpack(t *tar.Reader, writeEntry func(name string, r io.Reader) error) erro
 		case h.Name == backupEndEntry:
 			return nil
 		case h.Typeflag != tar.TypeReg || !filepath.IsLocal(h.Name) || strings.Count(h.Name, "/") > maxBackupDepth:
-			return fmt.Errorf("the backup has an entry %q that is no file of a store", h.Name)
+			return fmt.Errorf("the backup has an entry %q that is not a file of a store", h.Name)
 		}
 		if err := writeEntry(filepath.FromSlash(h.Name), t); err != nil {
 			return err

@@ -28,7 +28,7 @@ func copyFolder(ctx context.Context, from, to string) error {
 		case d.IsDir():
 			return os.Mkdir(target, 0o700)
 		case d.Type()&^fs.ModeSymlink != 0:
-			return fmt.Errorf("%s is no regular file", filepath.Join(from, filepath.FromSlash(name)))
+			return fmt.Errorf("%s is not a regular file", filepath.Join(from, filepath.FromSlash(name)))
 		}
 		f, err := source.Open(name)
 		if err != nil {

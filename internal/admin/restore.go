@@ -131,7 +131,7 @@ func isDataFolder(dir string) (bool, error) {
 			return candidate.whole, err
 		}
 	}
-	return false, fmt.Errorf("%s is no backup, as neither it nor a folder named state in it holds a store: name the folder that probity backup wrote", dir)
+	return false, fmt.Errorf("%s is not a backup, as neither it nor a folder named state in it holds a store: name the folder that probity backup wrote", dir)
 }
 
 // check opens the copied store, checks its tables, its ledgers and the files of its jobs, and returns what is in it.

@@ -48,7 +48,7 @@ func (w *adminTest) restore() {
 	require.NoError(t, err)
 	require.Empty(t, left)
 	_, words := here.run(1, "restore", dir, "--data", at("of-nothing"))
-	require.Contains(t, words, "is no backup")
+	require.Contains(t, words, "is not a backup")
 	restoreDamagedJob(t, at("whole"))
 	restoreBroken(t, at("whole"))
 }
@@ -195,7 +195,7 @@ func TestBackupWithAWrongFileIsNotRestored(t *testing.T) {
 			_, words := here.run(1, "restore", dir, "--data", data)
 			require.NoDirExists(t, data, "%s %s", name, what)
 			if strings.HasPrefix(path.Base(name), "marker.manifest.") && what == "removed" {
-				require.Contains(t, words, "is no backup")
+				require.Contains(t, words, "is not a backup")
 				continue
 			}
 			require.Regexp(t, "^this backup is damaged, restore another.+--accept-damage: .+\n$", words)
@@ -269,7 +269,7 @@ func restoreBroken(t *testing.T, backup string) {
 	require.Len(t, marker, 1)
 	require.NoError(t, os.Remove(marker[0]))
 	_, words = here.run(1, "restore", backup, "--data", filepath.Join(data, "other"))
-	require.Contains(t, words, "is no backup")
+	require.Contains(t, words, "is not a backup")
 }
 
 // audit checks the audit log of these commands.

@@ -25,7 +25,7 @@ func (p *Period) UnmarshalText(text []byte) error {
 		d = time.Duration(n) * day
 	}
 	if err != nil || d < 0 {
-		return fmt.Errorf("%q is no length of time; write days such as 7d, or hours such as 36h", s)
+		return fmt.Errorf("%q is not a length of time; write days such as 7d, or hours such as 36h", s)
 	}
 	*p = Period(d)
 	return nil

@@ -91,7 +91,7 @@ func readAuthority(certFile, keyFile string) (*signer, error) {
 	}
 	key, ok := pair.PrivateKey.(crypto.Signer)
 	if !ok || !cert.IsCA {
-		return nil, fmt.Errorf("%s is no authority's certificate", certFile)
+		return nil, fmt.Errorf("%s is not an authority's certificate", certFile)
 	}
 	return &signer{cert, key}, nil
 }
@@ -104,7 +104,7 @@ func Read(file string) (*x509.Certificate, error) {
 	}
 	block, _ := pem.Decode(data)
 	if block == nil || block.Type != "CERTIFICATE" {
-		return nil, fmt.Errorf("%s is no certificate in PEM", file)
+		return nil, fmt.Errorf("%s is not a certificate in PEM", file)
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {

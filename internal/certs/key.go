@@ -133,7 +133,7 @@ func parseKeys(text string) ([][]byte, error) {
 		}
 		key, err := base64.StdEncoding.DecodeString(line)
 		if n := len(key); err != nil || n != 16 && n != 24 && n != 32 {
-			return nil, fmt.Errorf("line %d is no key of 16, 24 or 32 octets in base64", i+1)
+			return nil, fmt.Errorf("line %d is not a key of 16, 24 or 32 octets in base64", i+1)
 		}
 		keys = append(keys, key)
 	}

@@ -99,7 +99,7 @@ func (r *ResolverAddr) UnmarshalText(text []byte) error {
 		return fmt.Errorf("%q: %w; write an address instead of the name", text, err)
 	}
 	if err != nil || a.IP == nil || a.Port == 0 {
-		return fmt.Errorf("%q is no resolver; write HOST:PORT, e.g. 192.0.2.53:53", text)
+		return fmt.Errorf("%q is not a resolver; write HOST:PORT, e.g. 192.0.2.53:53", text)
 	}
 	at := a.AddrPort()
 	r.AddrPort = netip.AddrPortFrom(at.Addr().Unmap(), at.Port())

@@ -94,7 +94,7 @@ func Parse(text []byte) (*Receipt, error) {
 	}{{"key_id", &r.KeyID}, {"public_key", &public}, {"issued_at", &issued}, {"signature", &signature}} {
 		text, ok := whole[m.name].(string)
 		if !ok {
-			return nil, fmt.Errorf("it is no receipt: it has no text %s", m.name)
+			return nil, fmt.Errorf("it is not a receipt: it has no text %s", m.name)
 		}
 		*m.to = text
 	}
@@ -104,7 +104,7 @@ func Parse(text []byte) (*Receipt, error) {
 	}
 	r.Statement, ok = whole["statement"].(map[string]any)
 	if !ok {
-		return nil, errors.New("it is no receipt: it has no statement")
+		return nil, errors.New("it is not a receipt: it has no statement")
 	}
 	if r.IssuedAt, err = time.Parse(time.RFC3339, issued); err != nil {
 		return nil, fmt.Errorf("issued_at: %w", err)

@@ -97,7 +97,7 @@ func (a *audit) configuredTarget(ctx context.Context) ([]target, string) {
 		return []target{{host, netip.AddrPortFrom(ip, port)}}, ""
 	}
 	if !hostName(host) {
-		return nil, "the target is no host name"
+		return nil, "the target is not a host name"
 	}
 	return a.atHost(ctx, host, port), "the target has no address"
 }

@@ -10,7 +10,7 @@
 //  2. A failure that was not confirmed by a later connection is forgotten: failures of connections made at the same
 //     time are one.
 //  3. A host is silent after three such connections with no answer between them.
-//  4. A host that was always slow is no tarpit: only one that takes several times as long as in its fastest
+//  4. A host that was always slow is not a tarpit: only one that takes several times as long as in its fastest
 //     transaction.
 //  5. An address that failed comes last among those of its host, until its failure is over.
 //  6. A host that was out of step is given one command at a time for a day; then it is unknown again.

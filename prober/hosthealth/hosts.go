@@ -11,7 +11,7 @@ const (
 	maxReplies  = 1000 // of them, because they replied
 	maxSilences = 3    // in a row; then the host is down
 
-	tarpitReply   = 5 * time.Second // of one reply: less is no tarpit
+	tarpitReply   = 5 * time.Second // of one reply: less is not a tarpit
 	tarpitFactor  = 4               // and so many times the host's fastest
 	tarpitReplies = 10              // the pause, in times of a reply
 	// from here on the pause is the longest: the next replies, and its banner, would come too late

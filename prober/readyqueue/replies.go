@@ -258,7 +258,7 @@ func (rh *replyHandler) recordUnresponsive() {
 const maxTarpitPause = 15 * time.Minute
 
 // detectTarpit records how long the replies of a transaction took, and pauses a host that has become a tarpit. Wide
-// providers and those with tenants have many machines behind a name: one that is slow is no tarpit.
+// providers and those with tenants have many machines behind a name: one that is slow is not a tarpit.
 func (rh *replyHandler) detectTarpit(took time.Duration) {
 	l, s := rh.l, rh.s
 	if len(s.seen) == 0 || l.Provider.Shared() {

@@ -94,7 +94,7 @@ var outcomes = [...]string{"VALID", "RISKY", "INVALID", "UNKNOWN", "DEFERRED"}
 func (q *Query) Check() error {
 	if q.Email != "" {
 		if _, err := engine.ParseTrimmed(q.Email); err != nil {
-			return errors.New("email is no address")
+			return errors.New("email is not an address")
 		}
 	}
 	if q.Status != "" && !slices.Contains(outcomes[:], q.Status) {

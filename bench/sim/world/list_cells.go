@@ -2,7 +2,7 @@ package world
 
 import "strings"
 
-// appendJunk appends typical content of an e-mail column that is no address.
+// appendJunk appends typical content of an e-mail column that is not an address.
 // Cells with a comma or a quote are quoted (RFC 4180).
 func appendJunk(b []byte, p person) []byte {
 	at, last := p.first+"@"+p.domain.Name, string(p.last[:])

@@ -72,7 +72,7 @@ func (f *BatchFrame) Read(table *engine.Table) (*wire.Batch, error) {
 		}
 		a, err := engine.Parse(f.Mailbox[i])
 		if err != nil {
-			return nil, Malformed("row %d is no address", i)
+			return nil, Malformed("row %d is not an address", i)
 		}
 		b.Rows[i] = wire.Row{Number: f.Number[i], Attempt: f.Attempt[i], Flags: engine.Flags(f.Flags[i]), Address: a,
 			Route: routes[f.Route[i]]}

@@ -24,7 +24,7 @@ func (w *fakeViews) ReadyQueues() []wire.ReadyQueue {
 
 func (w *fakeViews) Traces(q wire.Query) ([]wire.Trace, error) {
 	if q.Email == "nobody" {
-		return nil, errors.New("email is no address")
+		return nil, errors.New("email is not an address")
 	}
 	return []wire.Trace{{Status: q.Status, Provider: q.Provider, Attempts: q.Limit}}, nil
 }
@@ -53,7 +53,7 @@ func TestNodeViews(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []wire.Trace{{Status: "UNKNOWN", Provider: "google", Attempts: 7}}, traces)
 		_, err = l.client.Traces(t.Context(), wire.Query{Email: "nobody"})
-		require.ErrorContains(t, err, "email is no address")
+		require.ErrorContains(t, err, "email is not an address")
 
 		second := l.newClient(wire.Coordinator{ID: "c2", Term: 1}, func(State) {}, nil)
 		l.waitIdle()

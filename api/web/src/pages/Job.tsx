@@ -361,7 +361,7 @@ const providerColumns: Column<OfProvider>[] = [
   { title: "Rows", kind: "number", spare: true, of: (p) => number(p.total) },
 ];
 
-/** providerName says also what is no provider by name. */
+/** providerName says also what is not a provider by name. */
 const providerName = (name: string) => (name === "" ? "No mail server found" : name === "other" ? "Other mail hosts" : name);
 
 const shownAtFirst = 25;

@@ -194,13 +194,13 @@ func TestInvalidListsAreRefused(t *testing.T) {
 		"a section is missing": strings.Replace(listsText(ten...), section("qualifier", []string{"uk"}), "", 1),
 		"no alias section": strings.Replace(listsText(ten...), section("alias", []string{"alias.example"}), "",
 			1),
-		"a section comes twice":  listsText(ten...) + section("qualifier", []string{"uk"}),
-		"an unknown section":     listsText(ten...) + section("other", nil),
-		"an entry comes twice":   listsText(append(ten, "a0.com")...),
-		"an entry is not a domain":  listsText(append(ten, "a_.com")...),
-		"an entry is upper-case": listsText(append(ten, "A.com")...),
-		"a count is a lie":       strings.Replace(listsText(ten...), "[disposable] 10", "[disposable] 999999999", 1),
-		"a blank line":           listsText(ten...) + "\nx\n",
+		"a section comes twice":    listsText(ten...) + section("qualifier", []string{"uk"}),
+		"an unknown section":       listsText(ten...) + section("other", nil),
+		"an entry comes twice":     listsText(append(ten, "a0.com")...),
+		"an entry is not a domain": listsText(append(ten, "a_.com")...),
+		"an entry is upper-case":   listsText(append(ten, "A.com")...),
+		"a count is a lie":         strings.Replace(listsText(ten...), "[disposable] 10", "[disposable] 999999999", 1),
+		"a blank line":             listsText(ten...) + "\nx\n",
 	} {
 		s, err := read(file)
 		require.ErrorIs(t, err, ErrRefused, name)

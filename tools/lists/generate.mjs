@@ -93,7 +93,7 @@ function roleNames() {
 
 function check(disposable, free, alias) {
   for (const d of [...edited('free'), ...edited('alias'), ...edited('notFree'), ...edited('notDisposable')]) {
-    if (!domains([d]).has(d)) throw new Error(`edits.json: ${d} is not a domain that can be listed`)
+    if (!domains([d]).has(d)) throw new Error(`edits.json: ${d} is no domain that can be listed`)
   }
   for (const d of alias) {
     if (disposable.has(d) || underListed(d, disposable) || underListed(d, alias)) throw new Error(`${d} is an alias service, and disposable or listed twice`)

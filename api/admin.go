@@ -10,7 +10,8 @@ import (
 )
 
 func showUser(u store.User, password string) record.User {
-	return record.User{ID: u.ID, Email: u.Email, Role: u.Role, Disabled: u.Disabled, Created: record.Time(u.Created), Limits: u.Limits, TOTP: u.TOTP, Password: password}
+	return record.User{ID: u.ID, Email: u.Email, Role: u.Role, Disabled: u.Disabled, Created: record.Time(u.Created),
+		Limits: u.Limits, TOTP: u.TOTP, Password: password}
 }
 
 // user finds an account by its e-mail address or its id.
@@ -29,7 +30,8 @@ func user(c *call, name string) (store.User, error) {
 // userOfQuery is the account that the required query parameter user names.
 func userOfQuery(c *call) (store.User, error) {
 	if c.QueryText("user") == "" {
-		return store.User{}, httpd.Refuse(httpd.Unacceptable, "user is missing: name the account by its e-mail address or its id.")
+		return store.User{}, httpd.Refuse(httpd.Unacceptable,
+			"user is missing: name the account by its e-mail address or its id.")
 	}
 	return user(c, c.QueryText("user"))
 }
@@ -145,7 +147,8 @@ func createResetLink(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.SendJSON(httpd.StatusCreated, map[string]any{"url": c.srv.cfg.PublicURL + resetPage + token, "expires_at": record.Time(expires)})
+	return c.SendJSON(httpd.StatusCreated, map[string]any{"url": c.srv.cfg.PublicURL + resetPage + token,
+		"expires_at": record.Time(expires)})
 }
 
 func setLimits(c *call) error {

@@ -32,13 +32,15 @@ func listAuditEvents(c *call) error {
 	return c.SendJSON(httpd.StatusOK, map[string]any{"acts": events, "next_cursor": record.TextOrNil(next)})
 }
 
-// actionMatches reports whether a listing shows an action: the requested one, or by default any except downloads, which are too many.
+// actionMatches reports whether a listing shows an action: the requested one, or by default any except downloads, which
+// are too many.
 func actionMatches(action, asked string) bool {
 	return action == asked || asked == "" && action != store.ActionDownload
 }
 
 // auditEvents reads the log from the cursor until limit events match, and returns the next cursor; "" at its end.
-func (s *Server) auditEvents(cursor string, limit int, wanted func(record.AuditEvent) bool) ([]record.AuditEvent, string, error) {
+func (s *Server) auditEvents(cursor string, limit int,
+	wanted func(record.AuditEvent) bool) ([]record.AuditEvent, string, error) {
 	events := []record.AuditEvent{}
 	email := s.emailLookup()
 	for read := 0; read < maxAuditRead; read += auditReadSize {
@@ -52,7 +54,8 @@ func (s *Server) auditEvents(cursor string, limit int, wanted func(record.AuditE
 			if name := email(by); name != "" {
 				by = name
 			}
-			shown := record.AuditEvent{At: record.Time(a.At), By: by, From: a.From, Action: a.Action, Target: a.Target, About: email(auditSubject(a)), Note: a.Note}
+			shown := record.AuditEvent{At: record.Time(a.At), By: by, From: a.From, Action: a.Action, Target: a.Target,
+				About: email(auditSubject(a)), Note: a.Note}
 			if !wanted(shown) {
 				continue
 			}

@@ -14,14 +14,16 @@ import (
 	"probity/api/tarball"
 )
 
-// The prefix of a backup's scratch folder, and the name of the archive's last, empty entry: an archive without it is incomplete.
+// The prefix of a backup's scratch folder, and the name of the archive's last, empty entry: an archive without it is
+// incomplete.
 const (
 	backupPrefix = "backup-"
 	backupEnd    = "complete"
 )
 
 // sendBackup serves the state store, and the files of jobs if wanted, as a tar archive. It makes a copy first and packs
-// it while it is sent. A backup is taken when the client has read the whole archive; only then it is recorded, before the answer ends.
+// it while it is sent. A backup is taken when the client has read the whole archive; only then it is recorded, before
+// the answer ends.
 func sendBackup(c *call) error {
 	s := c.srv
 	jobs, err := c.QueryFlag("jobs")
@@ -83,13 +85,14 @@ func (s *Server) prepareBackup(id string, jobs bool) (dir string, err error) {
 	return dir, nil
 }
 
-// writeBackup writes the files of a folder as an archive that ends with the entry backupEnd. It returns when all of it has been read
-// from the pipe.
+// writeBackup writes the files of a folder as an archive that ends with the entry backupEnd. It returns when all of it
+// has been read from the pipe.
 func writeBackup(w *io.PipeWriter, fs vfs.FS, dir string) error {
 	buffered := bufio.NewWriterSize(w, 64<<10)
 	t := tar.NewWriter(buffered)
 	if err := tarball.AddFolder(t, fs, dir, ""); err != nil {
 		return err
 	}
-	return errors.Join(t.WriteHeader(&tar.Header{Name: backupEnd, Typeflag: tar.TypeReg, Mode: 0o600}), t.Close(), buffered.Flush())
+	return errors.Join(t.WriteHeader(&tar.Header{Name: backupEnd, Typeflag: tar.TypeReg, Mode: 0o600}), t.Close(),
+		buffered.Flush())
 }

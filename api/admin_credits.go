@@ -44,9 +44,11 @@ func grantCredits(c *call) error {
 	if err != nil {
 		return err
 	}
-	credits, err := c.srv.deps.Store.GrantCredits(u.ID, store.CreditGrant{ID: id, Credits: amount, By: actor(c), Note: note}, c.srv.now())
+	credits, err := c.srv.deps.Store.GrantCredits(u.ID,
+		store.CreditGrant{ID: id, Credits: amount, By: actor(c), Note: note}, c.srv.now())
 	if short, ok := errors.AsType[*store.ErrInsufficientCredits](err); ok {
-		return httpd.Refuse(httpd.PaymentRequired, "The account has %s: at most that many can be taken back.", plural(short.Balance, "credit"))
+		return httpd.Refuse(httpd.PaymentRequired, "The account has %s: at most that many can be taken back.",
+			plural(short.Balance, "credit"))
 	}
 	if err != nil {
 		return err
@@ -92,7 +94,8 @@ func sendLedger(c *call, account string) error {
 	entries, next := []entryJSON{}, ""
 	for _, e := range found {
 		cause, key := e.CutKey()
-		entries = append(entries, entryJSON{e.Number, e.Kind, e.Credits, e.Amount, cause, record.Time(e.At), e.Balance, e.Reserved, key})
+		entries = append(entries, entryJSON{e.Number, e.Kind, e.Credits, e.Amount, cause, record.Time(e.At), e.Balance,
+			e.Reserved, key})
 		next = strconv.FormatUint(e.Number, 10)
 	}
 	if len(found) < int(limit) || next == "1" {

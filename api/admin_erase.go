@@ -9,7 +9,8 @@ import (
 	"probity/store"
 )
 
-// erasureReceipt shows an erasure. When the files of a job are deleted depends on the flags of the server, which a Local does not know.
+// erasureReceipt shows an erasure. When the files of a job are deleted depends on the flags of the server, which a
+// Local does not know.
 func erasureReceipt(c *call, e store.Erasure) record.Receipt {
 	if c.localActor != "" {
 		return record.NewReceipt(e, nil)

@@ -17,7 +17,8 @@ func showKey(c *call, k store.APIKey, secret string) record.Key {
 	if k.Networks == nil {
 		k.Networks = []netip.Prefix{} // a list in JSON, not null
 	}
-	return record.Key{ID: k.ID, User: owner, Name: k.Name, Test: k.Test, Last4: k.Last4, Created: record.Time(k.Created), LastUsed: record.TimeOrNil(k.LastUsed),
+	return record.Key{ID: k.ID, User: owner, Name: k.Name, Test: k.Test, Last4: k.Last4,
+		Created: record.Time(k.Created), LastUsed: record.TimeOrNil(k.LastUsed),
 		Scopes: k.Scopes, Expires: record.TimeOrNil(k.Expires), Networks: k.Networks, Secret: secret}
 }
 

@@ -46,10 +46,12 @@ func parseSuppression(kind, name string) (store.Suppression, error) {
 	case store.SuppressionDomain, store.SuppressionMX:
 		domain, err := engine.ParseDomain(strings.TrimSuffix(engine.Trim(name), "."))
 		if syntax, ok := errors.AsType[engine.SyntaxError](err); ok && syntax.Kind == engine.KindDotless {
-			return s, httpd.Refuse(httpd.Unacceptable, "name has one label, and would suppress everything under it: give a domain in full, such as example.com.")
+			return s, httpd.Refuse(httpd.Unacceptable,
+				"name has one label, and would suppress everything under it: give a domain in full, such as example.com.")
 		}
 		if err != nil {
-			return s, httpd.Refuse(httpd.Unacceptable, "name is not a domain name: kind %s needs one, such as example.com.", s.Kind)
+			return s, httpd.Refuse(httpd.Unacceptable,
+				"name is not a domain name: kind %s needs one, such as example.com.", s.Kind)
 		}
 		s.Name = domain
 	default:

@@ -34,13 +34,16 @@ func TestAdminUsers(t *testing.T) {
 	bo := made.json(t)
 	require.NotEmpty(t, bo["password"])
 	require.Equal(t, "customer", bo["role"])
-	u, err := w.store.CheckPassword(t.Context(), store.Login{Email: "bo@probity.test", Password: bo["password"].(string)}, w.server.now())
+	u, err := w.store.CheckPassword(t.Context(), store.Login{Email: "bo@probity.test",
+		Password: bo["password"].(string)}, w.server.now())
 	require.NoError(t, err)
 	require.Equal(t, 7, u.SinglePerMinute())
 
 	require.Equal(t, 409, w.post("/v1/admin/users", w.adminKey, `{"email":"BO@probity.test"}`).status)
-	for body, field := range map[string]string{`{}`: "email", `{"email":"x"}`: "email", `{"email":"c@d.test","role":"king"}`: "role", `{"email":"c@d.test","credits":-1}`: "credits",
-		`{"email":"c@d.test","password":"short"}`: "password", `{"email":"c@d.test","limits":[]}`: "limits", `{"email":"c@d.test","limits":{"bulk_per_hour":"1"}}`: "bulk_per_hour"} {
+	for body, field := range map[string]string{`{}`: "email", `{"email":"x"}`: "email",
+		`{"email":"c@d.test","role":"king"}`: "role", `{"email":"c@d.test","credits":-1}`: "credits",
+		`{"email":"c@d.test","password":"short"}`: "password", `{"email":"c@d.test","limits":[]}`: "limits",
+		`{"email":"c@d.test","limits":{"bulk_per_hour":"1"}}`: "bulk_per_hour"} {
 		r := w.post("/v1/admin/users", w.adminKey, body)
 		require.Equal(t, 422, r.status, body)
 		require.Contains(t, r.detail(t), field)
@@ -51,9 +54,11 @@ func TestAdminUsers(t *testing.T) {
 	path := "/v1/admin/users/" + url.PathEscape("bo@probity.test")
 	require.Equal(t, true, w.do(request{method: "POST", path: path + "/disable", key: w.adminKey}).json(t)["disabled"])
 	require.Equal(t, 401, w.get("/v1/credits", secret).status)
-	require.Equal(t, false, w.do(request{method: "POST", path: "/v1/admin/users/" + u.ID + "/enable", key: w.adminKey}).json(t)["disabled"])
+	require.Equal(t, false, w.do(request{method: "POST", path: "/v1/admin/users/" + u.ID + "/enable",
+		key: w.adminKey}).json(t)["disabled"])
 	require.Equal(t, 200, w.get("/v1/credits", secret).status)
-	put := w.do(request{method: "PUT", path: path + "/limits", key: w.adminKey, body: strings.NewReader(`{"bulk_per_hour":99}`), header: map[string]string{"Content-Type": "application/json"}})
+	put := w.do(request{method: "PUT", path: path + "/limits", key: w.adminKey,
+		body: strings.NewReader(`{"bulk_per_hour":99}`), header: map[string]string{"Content-Type": "application/json"}})
 	require.Equal(t, map[string]any{"bulk_per_hour": 99.0}, put.json(t)["limits"])
 	require.Equal(t, 404, w.do(request{method: "POST", path: "/v1/admin/users/nobody/disable", key: w.adminKey}).status)
 	last := w.do(request{method: "POST", path: "/v1/admin/users/root@probity.test/disable", key: w.adminKey})
@@ -73,8 +78,10 @@ func TestAdminKeys(t *testing.T) {
 	for _, k := range w.get("/v1/admin/keys", w.adminKey).json(t)["keys"].([]any) {
 		require.NotContains(t, k.(map[string]any), "key", "a secret is shown once")
 	}
-	require.Equal(t, 204, w.do(request{method: "DELETE", path: "/v1/admin/keys/" + key["id"].(string), key: w.adminKey}).status)
-	require.Equal(t, 404, w.do(request{method: "DELETE", path: "/v1/admin/keys/" + key["id"].(string), key: w.adminKey}).status)
+	require.Equal(t, 204, w.do(request{method: "DELETE", path: "/v1/admin/keys/" + key["id"].(string),
+		key: w.adminKey}).status)
+	require.Equal(t, 404, w.do(request{method: "DELETE", path: "/v1/admin/keys/" + key["id"].(string),
+		key: w.adminKey}).status)
 	require.Equal(t, 404, w.post("/v1/admin/keys", w.adminKey, `{"user":"nobody@probity.test","name":"t"}`).status)
 	require.Equal(t, 422, w.post("/v1/admin/keys", w.adminKey, `{"user":"ann@probity.test","name":""}`).status)
 	require.Equal(t, 404, w.get("/v1/admin/keys?user=nobody", w.adminKey).status)
@@ -92,14 +99,17 @@ func TestAdminCredits(t *testing.T) {
 	require.Equal(t, "The account has 1000 credits: at most that many can be taken back.", tooMuch.detail(t))
 	outOfRange := grant(`{"user":"ann@probity.test","amount":1000000000000000}`)
 	require.Equal(t, 422, outOfRange.status)
-	require.Equal(t, "Credits out of range: an account has from 0 to 1000000000000000, so change the amount.", outOfRange.detail(t))
+	require.Equal(t, "Credits out of range: an account has from 0 to 1000000000000000, so change the amount.",
+		outOfRange.detail(t))
 	nothing := grant(`{"user":"ann@probity.test","amount":0}`)
 	require.Equal(t, 422, nothing.status)
 	require.Contains(t, nothing.detail(t), "amount is 0")
-	for _, body := range []string{`{"user":"ann@probity.test"}`, `{"amount":1}`, `{"user":"ann@probity.test","amount":1.5}`, `{"user":"ann@probity.test","amount":"1"}`} {
+	for _, body := range []string{`{"user":"ann@probity.test"}`, `{"amount":1}`,
+		`{"user":"ann@probity.test","amount":1.5}`, `{"user":"ann@probity.test","amount":"1"}`} {
 		require.Equal(t, 422, grant(body).status, body)
 	}
-	require.EqualValues(t, initialCredits, w.get(query("/v1/admin/credits", "user", "ann@probity.test"), w.adminKey).json(t)["balance"])
+	require.EqualValues(t, initialCredits, w.get(query("/v1/admin/credits", "user", "ann@probity.test"),
+		w.adminKey).json(t)["balance"])
 	require.Equal(t, 422, w.get("/v1/admin/credits", w.adminKey).status)
 
 	w.single(`{"email":"ann@shop.test"}`)
@@ -128,13 +138,18 @@ func TestAdminSuppressions(t *testing.T) {
 	require.Equal(t, 201, r.status, "%s", r.body)
 	require.Equal(t, []any{"domain", "example.org"}, []any{r.json(t)["kind"], r.json(t)["name"]})
 	w.clockOffset.Store(int64(time.Hour))
-	require.Equal(t, r.json(t), w.post("/v1/admin/suppressions", w.adminKey, `{"name":"example.org","note":"asked"}`).json(t), "it is there already")
+	require.Equal(t, r.json(t), w.post("/v1/admin/suppressions", w.adminKey,
+		`{"name":"example.org","note":"asked"}`).json(t), "it is there already")
 	require.Equal(t, []string{"suppress"}, w.auditActions("action=suppress"))
-	require.Equal(t, "address", w.post("/v1/admin/suppressions", w.adminKey, `{"name":"A@Example.ORG"}`).json(t)["kind"])
-	require.Equal(t, "mx", w.post("/v1/admin/suppressions", w.adminKey, `{"kind":"mx","name":"mx.example.org"}`).json(t)["kind"])
-	for body, detail := range map[string]string{`{}`: "name is missing", `{"name":"not a domain"}`: "name is not a domain name: kind domain needs one, such as example.com.",
-		`{"name":"com"}`:   "name has one label, and would suppress everything under it: give a domain in full, such as example.com.",
-		`{"name":"a@b@c"}`: "name must be an e-mail address", `{"kind":"word","name":"example.org"}`: "kind must be"} {
+	require.Equal(t, "address", w.post("/v1/admin/suppressions", w.adminKey,
+		`{"name":"A@Example.ORG"}`).json(t)["kind"])
+	require.Equal(t, "mx", w.post("/v1/admin/suppressions", w.adminKey,
+		`{"kind":"mx","name":"mx.example.org"}`).json(t)["kind"])
+	for body, detail := range map[string]string{`{}`: "name is missing",
+		`{"name":"not a domain"}`:              "name is not a domain name: kind domain needs one, such as example.com.",
+		`{"name":"com"}`:                       "name has one label, and would suppress everything under it: give a domain in full, such as example.com.",
+		`{"name":"a@b@c"}`:                     "name must be an e-mail address",
+		`{"kind":"word","name":"example.org"}`: "kind must be"} {
 		r := w.post("/v1/admin/suppressions", w.adminKey, body)
 		require.Equal(t, 422, r.status, body)
 		require.Contains(t, r.detail(t), detail)
@@ -142,8 +157,10 @@ func TestAdminSuppressions(t *testing.T) {
 	require.Len(t, w.get("/v1/admin/suppressions", w.adminKey).json(t)["suppressions"], 3)
 	_, stopped := w.store.SuppressedDomain("mail.example.org", nil)
 	require.True(t, stopped)
-	require.Equal(t, 204, w.do(request{method: "DELETE", path: "/v1/admin/suppressions?name=example.org", key: w.adminKey}).status)
-	require.Equal(t, 404, w.do(request{method: "DELETE", path: "/v1/admin/suppressions?name=example.org", key: w.adminKey}).status)
+	require.Equal(t, 204, w.do(request{method: "DELETE", path: "/v1/admin/suppressions?name=example.org",
+		key: w.adminKey}).status)
+	require.Equal(t, 404, w.do(request{method: "DELETE", path: "/v1/admin/suppressions?name=example.org",
+		key: w.adminKey}).status)
 	require.Equal(t, 422, w.do(request{method: "DELETE", path: "/v1/admin/suppressions", key: w.adminKey}).status)
 	erased := w.post("/v1/admin/erase", w.adminKey, `{"address":"ann@shop.test"}`)
 	require.Equal(t, 200, erased.status, "%s", erased.body)
@@ -235,7 +252,8 @@ func TestAdminNeedsAnAdmin(t *testing.T) {
 	for _, r := range w.server.adminRoutes() {
 		path := strings.NewReplacer("{user}", "x", "{key_id}", "x").Replace(r.Path)
 		for _, key := range []string{w.key, w.testKey, test} {
-			got := w.do(request{method: r.Method, path: path, key: key, body: strings.NewReader(`{}`), header: map[string]string{"Content-Type": "application/json"}})
+			got := w.do(request{method: r.Method, path: path, key: key, body: strings.NewReader(`{}`),
+				header: map[string]string{"Content-Type": "application/json"}})
 			require.Equal(t, 403, got.status, "%s %s", r.Method, r.Path)
 		}
 		require.Equal(t, 401, w.do(request{method: r.Method, path: path}).status)
@@ -256,7 +274,8 @@ func TestSecretsAreNotInDetailsOrLogs(t *testing.T) {
 		w.single(`{"email":["whisper@shop.test"]}`),
 		w.single(`{"email":"whisper@shop.test"`),
 		w.upload(w.key, nil, part{"file", "l.csv", "x\nwhisper@shop.test\n"}),
-		w.upload(w.key, nil, part{"callback_url", "", "http://ann:hunter2hunter2@example.com/"}, part{"file", "l.csv", "email\na@b.c\n"}),
+		w.upload(w.key, nil, part{"callback_url", "", "http://ann:hunter2hunter2@example.com/"},
+			part{"file", "l.csv", "email\na@b.c\n"}),
 		w.get("/v1/verify/bulk/x/results?expires=1&signature="+w.key, ""),
 	}
 	w.prober.fail.Store(true)
@@ -288,10 +307,13 @@ func TestAdminListener(t *testing.T) {
 	w := newTestServer(t, nil)
 	w.single(`{"email":"ann@shop.test"}`)
 	broken := prometheus.NewDesc("probity_broken", "It cannot be told.", nil, nil)
-	w.registry.MustRegister(prometheus.CollectorFunc(func(to chan<- prometheus.Metric) { to <- prometheus.NewInvalidMetric(broken, io.ErrUnexpectedEOF) }))
+	w.registry.MustRegister(prometheus.CollectorFunc(func(to chan<- prometheus.Metric) {
+		to <- prometheus.NewInvalidMetric(broken, io.ErrUnexpectedEOF)
+	}))
 	ready := errors.New("no prober")
 	w.server.deps.Ready = func() error { return ready }
-	srv := httptest.NewServer(adminlistener.Listener{Metrics: w.registry, Config: func() any { return map[string]string{"listen": "x"} },
+	srv := httptest.NewServer(adminlistener.Listener{Metrics: w.registry,
+		Config: func() any { return map[string]string{"listen": "x"} },
 		Probes: http.NotFoundHandler(), Ready: w.server.Readiness}.Handler())
 	defer srv.Close()
 	get := func(path string) (int, string) {
@@ -305,7 +327,8 @@ func TestAdminListener(t *testing.T) {
 	status, body := get("/metrics")
 	require.Equal(t, 200, status)
 	require.Contains(t, body, `probity_http_requests_total{method="POST",route="/v1/verify/single",status="200"} 1`)
-	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/debug/config": 200, "/debug/pprof/": 200, "/debug/pprof/cmdline": 200, "/nothing": 404, "/": 404} {
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/debug/config": 200, "/debug/pprof/": 200,
+		"/debug/pprof/cmdline": 200, "/nothing": 404, "/": 404} {
 		status, _ := get(path)
 		require.Equal(t, want, status, path)
 	}
@@ -321,7 +344,8 @@ func TestStaticPages(t *testing.T) {
 	widget := w.get("/widget.js", "")
 	require.Equal(t, 200, widget.status)
 	require.Contains(t, widget.header.Get("Content-Type"), "text/javascript")
-	require.Equal(t, 304, w.do(request{method: "GET", path: "/widget.js", header: map[string]string{"If-None-Match": widget.header.Get("ETag")}}).status)
+	require.Equal(t, 304, w.do(request{method: "GET", path: "/widget.js",
+		header: map[string]string{"If-None-Match": widget.header.Get("ETag")}}).status)
 	for _, state := range []string{`"idle"`, `"checking"`, `"result"`, `"limit"`, `"offline"`} {
 		require.Contains(t, string(widget.body), state)
 	}
@@ -335,15 +359,16 @@ func TestStaticPages(t *testing.T) {
 	require.Equal(t, 404, hidden.get("/openapi.json", "").status)
 }
 
-// requirePublished compares the published description with the whole one: it has all paths for customers, no others, and exactly
-// the components that they refer to.
+// requirePublished compares the published description with the whole one: it has all paths for customers, no others,
+// and exactly the components that they refer to.
 func requirePublished(t *testing.T, r reply, docs string) {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData(r.body) // it requires every reference to resolve
 	require.NoError(t, err)
 	require.NoError(t, doc.Validate(t.Context()))
 	for path := range loadDescription(t).Paths.Map() {
-		private := path == "/" || strings.HasPrefix(path, "/v1/admin") || strings.HasPrefix(path, "/v1/dash") || strings.HasPrefix(path, "/app") || strings.HasPrefix(path, "/assets")
+		private := path == "/" || strings.HasPrefix(path, "/v1/admin") || strings.HasPrefix(path, "/v1/dash") ||
+			strings.HasPrefix(path, "/app") || strings.HasPrefix(path, "/assets")
 		require.Equal(t, private, doc.Paths.Find(path) == nil, path)
 		if !private {
 			require.Contains(t, docs, path)
@@ -361,10 +386,12 @@ func TestReasonsAndOrigins(t *testing.T) {
 	w := newTestServer(t, func(c *Config) { c.CallbackFrom = []string{"203.0.113.7"} })
 	reasons := w.get("/v1/reasons", "").json(t)["reasons"].([]any)
 	require.Len(t, reasons, 31)
-	require.Equal(t, map[string]any{"reason": nil, "status": "VALID", "score": 98.0, "score_min": 90.0, "score_max": 100.0,
-		"meaning": "The server accepts this mailbox and rejects invalid ones."}, reasons[0])
+	require.Equal(t, map[string]any{"reason": nil, "status": "VALID", "score": 98.0, "score_min": 90.0,
+		"score_max": 100.0,
+		"meaning":   "The server accepts this mailbox and rejects invalid ones."}, reasons[0])
 	require.Equal(t, []any{"203.0.113.7"}, w.get("/v1/callback-origins", "").json(t)["origins"])
-	require.Equal(t, map[string]any{"balance": float64(initialCredits), "reserved": 0.0}, w.get("/v1/credits", w.key).json(t))
+	require.Equal(t, map[string]any{"balance": float64(initialCredits), "reserved": 0.0},
+		w.get("/v1/credits", w.key).json(t))
 }
 
 func TestDraining(t *testing.T) {

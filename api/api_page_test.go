@@ -30,7 +30,8 @@ func namesInTable(t *testing.T, page, heading string) (names []string) {
 	return names
 }
 
-// TestAPIPageNamesWhatIsDescribed holds the tables of docs/api.md and its example of a callback against the description.
+// TestAPIPageNamesWhatIsDescribed holds the tables of docs/api.md and its example of a callback against the
+// description.
 func TestAPIPageNamesWhatIsDescribed(t *testing.T) {
 	b, err := os.ReadFile("../docs/api.md")
 	require.NoError(t, err)
@@ -41,7 +42,8 @@ func TestAPIPageNamesWhatIsDescribed(t *testing.T) {
 		{details, "member", "Details"}, {details, "member of control", "Control"}, {record, "member", "Job"},
 		{page, "member of a receipt", "SignedReceipt"},
 	} {
-		require.ElementsMatch(t, slices.Collect(maps.Keys(schemas[c.schema].Value.Properties)), namesInTable(t, c.text, c.heading), c.schema)
+		require.ElementsMatch(t, slices.Collect(maps.Keys(schemas[c.schema].Value.Properties)),
+			namesInTable(t, c.text, c.heading), c.schema)
 	}
 	var states []string
 	for _, name := range schemas["JobStatus"].Value.Enum {
@@ -62,7 +64,8 @@ func TestAPIPageNamesWhatIsDescribed(t *testing.T) {
 	require.NoError(t, err)
 	var event any
 	require.NoError(t, json.Unmarshal([]byte(strings.Replace(example, "JOB", string(jobText), 1)), &event))
-	post := loadDescription(t).Paths.Value("/v1/verify/bulk").Post.Callbacks["bulk.finished"].Value.Value("{$request.body#/callback_url}").Post
+	callback := loadDescription(t).Paths.Value("/v1/verify/bulk").Post.Callbacks["bulk.finished"]
+	post := callback.Value.Value("{$request.body#/callback_url}").Post
 	schema := post.RequestBody.Value.Content["application/json"].Schema.Value
 	require.NoError(t, schema.VisitJSON(event, openapi3.EnableJSONSchema2020()))
 }

@@ -33,9 +33,9 @@ func (c *call) Reset() {
 }
 
 // admit decides about a request to a route by all that is known without its body. Single verifications and batches
-// count from here on, whatever their answer; an upload is checked here and counts in the commit that accepts its job. A request
-// whose Idempotency-Key was answered is let in beyond the limit, as its first answer is sent again. The call of an
-// earlier request is used again.
+// count from here on, whatever their answer; an upload is checked here and counts in the commit that accepts its job. A
+// request whose Idempotency-Key was answered is let in beyond the limit, as its first answer is sent again. The call of
+// an earlier request is used again.
 func (s *Server) admit(request *httpd.Call, r *route) error {
 	c, ok := request.App.(*call)
 	if !ok {
@@ -76,7 +76,8 @@ func (s *Server) admit(request *httpd.Call, r *route) error {
 		return nil
 	}
 	if key := c.idempotencyKey(); key != "" {
-		repeated, err := s.deps.Store.Answered(store.Request{Account: c.identity.User.ID, Endpoint: r.Path, Key: key}, s.now())
+		repeated, err := s.deps.Store.Answered(store.Request{Account: c.identity.User.ID, Endpoint: r.Path, Key: key},
+			s.now())
 		if err != nil || repeated {
 			return err
 		}
@@ -114,7 +115,8 @@ func (c *call) authorize() error {
 	if keyInstead {
 		return c.requireSession("do this")
 	}
-	if forAdmins := access == adminKey || access == adminSession; forAdmins && (c.identity.User.Role != store.Admin || c.identity.Test) {
+	if forAdmins := access == adminKey || access == adminSession; forAdmins &&
+		(c.identity.User.Role != store.Admin || c.identity.Test) {
 		if c.session != nil {
 			return httpd.Refuse(httpd.Forbidden, "Only an admin may do this: ask the operator of the service.")
 		}
@@ -124,7 +126,8 @@ func (c *call) authorize() error {
 	case c.session != nil:
 		return nil
 	case !c.identity.MayUse(c.route.scopes):
-		return httpd.Refuse(httpd.Forbidden, "This key may not do this: use one with the scope %s.", strings.Join(c.route.scopes.Names(), " or "))
+		return httpd.Refuse(httpd.Forbidden, "This key may not do this: use one with the scope %s.",
+			strings.Join(c.route.scopes.Names(), " or "))
 	case c.identity.Networks != nil && !c.identity.MayComeFrom(c.ClientIP()):
 		return httpd.Refuse(httpd.Forbidden, "This key may not be used from %s: use it from one of its networks, or make one for yours.", c.ClientIP())
 	}

@@ -134,8 +134,8 @@ func (b *batch) verify(q verifyOptions, started time.Time, r coordinator.Request
 	return nil
 }
 
-// answer returns the body of the answer and the credits that it costs: those of each distinct address, where it is named first. known
-// reports whether any address has a verdict other than UNKNOWN.
+// answer returns the body of the answer and the credits that it costs: those of each distinct address, where it is
+// named first. known reports whether any address has a verdict other than UNKNOWN.
 func (b *batch) answer(emails []string, free bool, now time.Time) (body []byte, used int64, known bool) {
 	body = append(make([]byte, 0, 512*len(emails)), `{"results":[`...)
 	first := -1 // the last distinct address that was named

@@ -21,7 +21,8 @@ func (w *testServer) batch(key string, members map[string]any, header map[string
 	for k, v := range header {
 		h[k] = v
 	}
-	return w.do(request{method: "POST", path: "/v1/verify/batch", key: key, header: h, body: strings.NewReader(string(b))})
+	return w.do(request{method: "POST", path: "/v1/verify/batch", key: key, header: h,
+		body: strings.NewReader(string(b))})
 }
 
 // resultsOf are the results of a batch, and its price.
@@ -47,10 +48,12 @@ func truthOf(result map[string]any) map[string]any {
 	return truth
 }
 
-// A batch, single calls and a list say the same of each address, in the order of the request, and charge each distinct address once.
+// A batch, single calls and a list say the same of each address, in the order of the request, and charge each distinct
+// address once.
 func TestBatchSaysWhatSingleAndBulkSay(t *testing.T) {
 	w := newTestServer(t, nil)
-	emails := []string{"ann@shop.test", "nobody@shop.test", "any@shop.test", "ANN@shop.test", "info@free.test", "a@nx.test", "a@null.test", "not an address",
+	emails := []string{"ann@shop.test", "nobody@shop.test", "any@shop.test", "ANN@shop.test", "info@free.test",
+		"a@nx.test", "a@null.test", "not an address",
 		"grey@shop.test", "block@shop.test", "a.nn@gmail.com", "ann+x@gmail.com", "not an address", "ann@nxgmial.com"}
 	before := w.credits().Balance
 	got, used := resultsOf(t, w.batch(w.key, map[string]any{"emails": emails}, nil))
@@ -113,9 +116,12 @@ func TestBatchRefusals(t *testing.T) {
 		members map[string]any
 		names   string
 	}{
-		{map[string]any{}, "emails must be a list of 1 to 1000"}, {map[string]any{"emails": []string{}}, "1 to 1000"}, {map[string]any{"emails": many}, "1 to 1000"},
-		{map[string]any{"emails": "ann@shop.test"}, "emails must be a list"}, {map[string]any{"emails": []any{"ann@shop.test", 1}}, "emails"},
-		{map[string]any{"emails": many[:1], "timeout": 61}, "timeout"}, {map[string]any{"emails": many[:1], "email": "ann@shop.test"}, "did you mean emails?"},
+		{map[string]any{}, "emails must be a list of 1 to 1000"}, {map[string]any{"emails": []string{}}, "1 to 1000"},
+		{map[string]any{"emails": many}, "1 to 1000"},
+		{map[string]any{"emails": "ann@shop.test"}, "emails must be a list"},
+		{map[string]any{"emails": []any{"ann@shop.test", 1}}, "emails"},
+		{map[string]any{"emails": many[:1], "timeout": 61}, "timeout"},
+		{map[string]any{"emails": many[:1], "email": "ann@shop.test"}, "did you mean emails?"},
 	} {
 		r := w.batch(w.key, c.members, nil)
 		require.Equal(t, 422, r.status, "%s", r.body)
@@ -125,7 +131,8 @@ func TestBatchRefusals(t *testing.T) {
 	r := w.batch(poor, map[string]any{"emails": []string{"a@shop.test", "b@shop.test", "c@shop.test"}}, nil)
 	require.Equal(t, 402, r.status)
 	require.Contains(t, r.detail(t), "You have 2 credits; this needs 3")
-	_, used := resultsOf(t, w.batch(poor, map[string]any{"emails": []string{"a@shop.test", "A@shop.test", "b@shop.test"}}, nil))
+	_, used := resultsOf(t, w.batch(poor, map[string]any{"emails": []string{"a@shop.test", "A@shop.test",
+		"b@shop.test"}}, nil))
 	require.EqualValues(t, 2, used, "two distinct addresses are covered")
 
 	long := strings.Repeat("a", 2000)
@@ -143,7 +150,8 @@ func TestBatchRefusals(t *testing.T) {
 // Batches have a limit of their own, and a repeat under one Idempotency-Key is neither verified nor charged again.
 func TestBatchLimitAndIdempotency(t *testing.T) {
 	w := newTestServer(t, nil)
-	u, _, err := w.store.AddUser(t.Context(), store.NewUser{Email: "limited@probity.test", Credits: 100}, "test", time.Now())
+	u, _, err := w.store.AddUser(t.Context(), store.NewUser{Email: "limited@probity.test", Credits: 100}, "test",
+		time.Now())
 	require.NoError(t, err)
 	key := w.newKey(u.ID, store.NewKey{Scopes: store.ScopeVerify})
 	one := map[string]any{"emails": []string{"ann@shop.test", "block@shop.test"}}
@@ -157,7 +165,8 @@ func TestBatchLimitAndIdempotency(t *testing.T) {
 	require.Equal(t, 422, w.batch(key, map[string]any{"emails": []string{"bo@shop.test"}}, once).status)
 	unknown := map[string]string{"Idempotency-Key": "unknown"}
 	require.Equal(t, 200, w.batch(key, map[string]any{"emails": []string{"block@shop.test"}}, unknown).status)
-	require.Equal(t, 200, w.batch(key, map[string]any{"emails": []string{"ann@shop.test"}}, unknown).status, "an answer of UNKNOWN alone releases the key")
+	require.Equal(t, 200, w.batch(key, map[string]any{"emails": []string{"ann@shop.test"}}, unknown).status,
+		"an answer of UNKNOWN alone releases the key")
 	c, err := w.store.Credits(u.ID)
 	require.NoError(t, err)
 	require.EqualValues(t, 98, c.Balance)
@@ -166,7 +175,8 @@ func TestBatchLimitAndIdempotency(t *testing.T) {
 		require.Equal(t, 422, w.batch(key, map[string]any{}, nil).status)
 	}
 	requireRateLimited(t, w.batch(key, one, nil), 60)
-	require.Equal(t, 200, w.post("/v1/verify/single", key, `{"email":"ann@shop.test"}`).status, "single calls have their own")
+	require.Equal(t, 200, w.post("/v1/verify/single", key, `{"email":"ann@shop.test"}`).status,
+		"single calls have their own")
 	forgotten, err := w.store.EraseAnswers(func(b []byte) bool { return strings.Contains(string(b), "ann@shop.test") })
 	require.NoError(t, err)
 	require.Equal(t, 2, forgotten)
@@ -175,10 +185,12 @@ func TestBatchLimitAndIdempotency(t *testing.T) {
 // A test key gets the reason that each address names, for nothing.
 func TestBatchOfATestKey(t *testing.T) {
 	w := newTestServer(t, nil)
-	got, used := resultsOf(t, w.batch(w.testKey, map[string]any{"emails": []string{"valid@example.com", "catch_all@example.com"}, "details": true}, nil))
+	got, used := resultsOf(t, w.batch(w.testKey, map[string]any{"emails": []string{"valid@example.com",
+		"catch_all@example.com"}, "details": true}, nil))
 	require.Zero(t, used)
 	require.Equal(t, []any{nil, "catch_all"}, []any{got[0]["reason"], got[1]["reason"]})
 	require.Equal(t, "catch_all@example.com", got[1]["details"].(map[string]any)["normalized_email"])
-	require.Equal(t, 402, w.batch(w.testKey, map[string]any{"emails": []string{"valid@example.com", "http_402@example.com"}}, nil).status)
+	require.Equal(t, 402, w.batch(w.testKey, map[string]any{"emails": []string{"valid@example.com",
+		"http_402@example.com"}}, nil).status)
 	require.EqualValues(t, initialCredits, w.credits().Balance)
 }

@@ -22,11 +22,13 @@ import (
 
 const baselineAnswer = `{"email":"ann@shop.test","status":"VALID","score":98,"reason":null,"syntax_valid":true,"domain_exists":true,"smtp_valid":true,"is_disposable":false,"is_role_based":false,"is_free_email":false,"smtp_provider":"other","mx_records":["mx1.shop.test","mx2.shop.test"],"from_cache":true,"credits_used":1,"verified_at":"2026-01-02T03:04:05Z"}`
 
-// speedRound is how many requests one side answers before the other side's turn, so that both run under the same conditions.
+// speedRound is how many requests one side answers before the other side's turn, so that both run under the same
+// conditions.
 const speedRound = 5000
 
-// BenchmarkSingles compares cached single verifications with a bare handler that sends the same answer, at 64 connections, in
-// turns. An operation is one request to each. Times and processor times are per request, client included.
+// BenchmarkSingles compares cached single verifications with a bare handler that sends the same answer, at 64
+// connections, in turns. An operation is one request to each. Times and processor times are per request, client
+// included.
 func BenchmarkSingles(b *testing.B) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -58,7 +60,8 @@ func BenchmarkSingles(b *testing.B) {
 	b.ReportMetric(ours.cpu(), "single-cpu-us")
 }
 
-// BenchmarkHandle measures what cached single verifications cost without a network: 64 at once, as over as many connections.
+// BenchmarkHandle measures what cached single verifications cost without a network: 64 at once, as over as many
+// connections.
 func BenchmarkHandle(b *testing.B) {
 	w := newTestServer(b, nil)
 	w.level.Set(slog.LevelInfo)

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDetailsOfAListAreAddedToItsResult: with details a result has columns more, and its JSON lines the details that a single call has;
-// without, not a byte of it changes.
+// TestDetailsOfAListAreAddedToItsResult: with details a result has columns more, and its JSON lines the details that a
+// single call has; without, not a byte of it changes.
 func TestDetailsOfAListAreAddedToItsResult(t *testing.T) {
 	const list = "email,note\nann@shop.test,1\n,2\nnobody@shop.test,3\nno address,4\n"
 	w := newTestServer(t, nil)

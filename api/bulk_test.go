@@ -31,8 +31,10 @@ func TestJobRecord(t *testing.T) {
 	id := job["job_id"].(string)
 	require.Len(t, id, 32, "128 random bits")
 	require.Equal(t, "/v1/verify/bulk/"+id, r.header.Get("Location"))
-	for k, v := range map[string]any{"name": "spring", "status": "queued", "filename": "small list.csv", "email_column": "email", "delimiter": ",",
-		"encoding": "utf-8", "has_header": true, "total_rows": 5.0, "unique_addresses": 3.0, "duplicate_rows": 1.0, "blank_rows": 1.0,
+	for k, v := range map[string]any{"name": "spring", "status": "queued", "filename": "small list.csv",
+		"email_column": "email", "delimiter": ",",
+		"encoding": "utf-8", "has_header": true, "total_rows": 5.0, "unique_addresses": 3.0, "duplicate_rows": 1.0,
+		"blank_rows":       1.0,
 		"credits_reserved": 3.0, "credits_used": 0.0, "results_url": nil, "finished_at": nil} {
 		require.Equal(t, v, job[k], k)
 	}
@@ -43,9 +45,11 @@ func TestJobRecord(t *testing.T) {
 	require.Equal(t, 409, w.do(request{method: "DELETE", path: "/v1/verify/bulk/" + id, key: w.key}).status)
 	release()
 	job = w.waitForJob(w.key, id)
-	for k, v := range map[string]any{"status": "completed", "processed": 5.0, "percent": 100.0, "credits_reserved": 0.0, "credits_used": 2.0,
+	for k, v := range map[string]any{"status": "completed", "processed": 5.0, "percent": 100.0, "credits_reserved": 0.0,
+		"credits_used":     2.0,
 		"credits_refunded": 1.0, "counts": map[string]any{"VALID": 2.0, "RISKY": 0.0, "INVALID": 1.0, "UNKNOWN": 1.0},
-		"reasons": map[string]any{"mailbox_not_found": 1.0, "blocked": 1.0}, "callback_status": nil, "results_url": "/v1/verify/bulk/" + id + "/results"} {
+		"reasons": map[string]any{"mailbox_not_found": 1.0, "blocked": 1.0}, "callback_status": nil,
+		"results_url": "/v1/verify/bulk/" + id + "/results"} {
 		require.Equal(t, v, job[k], k)
 	}
 	require.Equal(t, store.Credits{Balance: initialCredits - 2}, w.credits())
@@ -66,7 +70,8 @@ func TestRefusedDeletionSaysWhatToDoFirst(t *testing.T) {
 	path := w.upload(w.key, nil, part{"file", "l.csv", smallList}).header.Get("Location")
 	for state, advice := range map[store.JobState]string{store.JobPaused: "cancel it first, and delete it once it is cancelled.",
 		store.JobCancelling: "wait until it is cancelled.", store.JobFinalizing: "wait until it has finished."} {
-		_, err := w.store.UpdateJob(path[len(record.BulkPath)+1:], func(j *store.Job) error { j.State = state; return nil })
+		_, err := w.store.UpdateJob(path[len(record.BulkPath)+1:],
+			func(j *store.Job) error { j.State = state; return nil })
 		require.NoError(t, err)
 		r := w.do(request{method: "DELETE", path: path, key: w.key})
 		require.Equal(t, 409, r.status)
@@ -82,8 +87,9 @@ func TestPartsInAnyOrder(t *testing.T) {
 		"column before":           {{"email_column", "", "a"}, file, {"name", "", "n"}},
 		"column behind":           {file, {"name", "", "n"}, {"email_column", "", "a"}},
 		"column by number behind": {file, {"email_column", "", "1"}, {"name", "", "n"}},
-		"no header behind":        {noHeader, {"email_column", "", "2"}, {"has_header", "", "false"}, {"name", "", "n"}},
-		"all before":              {{"name", "", "n"}, {"has_header", "", "true"}, {"email_column", "", "a"}, file},
+		"no header behind": {noHeader, {"email_column", "", "2"}, {"has_header", "", "false"},
+			{"name", "", "n"}},
+		"all before": {{"name", "", "n"}, {"has_header", "", "true"}, {"email_column", "", "a"}, file},
 	} {
 		r := w.upload(w.key, nil, parts...)
 		require.Equal(t, 202, r.status, "%s: %s", name, r.body)
@@ -92,7 +98,8 @@ func TestPartsInAnyOrder(t *testing.T) {
 		require.Equal(t, "n", job["name"], name)
 		w.waitForJob(w.key, job["job_id"].(string))
 	}
-	job := w.uploadAndWait(w.key, part{"file", "l.csv", "email\na@shop.test\n"}, part{"callback_url", "", "http://127.0.0.1:9/x"},
+	job := w.uploadAndWait(w.key, part{"file", "l.csv", "email\na@shop.test\n"},
+		part{"callback_url", "", "http://127.0.0.1:9/x"},
 		part{"max_hours", "", "3"}, part{"callback_content", "", "link"}, part{"callback_input", "", "true"},
 		part{"callback_headers", "", `{"x-token":"hunter2"}`})
 	require.Equal(t, "http://127.0.0.1:9/x", job["callback_url"])
@@ -101,7 +108,8 @@ func TestPartsInAnyOrder(t *testing.T) {
 	require.True(t, kept.CallbackInput)
 	require.Equal(t, map[string]string{"X-Token": "hunter2"}, kept.CallbackHeaders)
 	require.Equal(t, map[string]any{"X-Token": "********"}, job["callback_headers"])
-	for _, shown := range []string{record.BulkPath, record.BulkPath + "/" + kept.ID, record.BulkPath + "/" + kept.ID + "/callback"} {
+	for _, shown := range []string{record.BulkPath, record.BulkPath + "/" + kept.ID,
+		record.BulkPath + "/" + kept.ID + "/callback"} {
 		require.NotContains(t, string(w.get(shown, w.key).body), "hunter2")
 	}
 	w.requireNoScratch()
@@ -137,34 +145,50 @@ func TestBadUploads(t *testing.T) {
 	}{
 		{"no file", []part{{"name", "", "x"}}, 422, "file is missing"},
 		{"two files", []part{{"file", "a.csv", "email\na@b.c\n"}, {"file", "b.csv", "email\na@b.c\n"}}, 422, "twice"},
-		{"an option twice", []part{{"name", "", "a"}, {"name", "", "b"}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "twice"},
+		{"an option twice", []part{{"name", "", "a"}, {"name", "", "b"}, {"file", "a.csv", "email\na@b.c\n"}}, 422,
+			"twice"},
 		{"empty file", []part{{"file", "a.csv", ""}}, 422, "file"},
 		{"no e-mail column", []part{{"file", "a.csv", "name,phone\nAnn,1\n"}}, 422, "phone"},
 		{"no rows", []part{{"file", "a.csv", "email\n"}}, 422, ""},
 		{"an address as header", []part{{"file", "a.csv", "ann@shop.test\nbob@shop.test\n"}}, 422, ""},
 		{"unclosed quote", []part{{"file", "a.csv", "email\n\"ann@shop.test\nbob@shop.test\n"}}, 422, "line 2"},
-		{"a field too long", []part{{"file", "a.csv", "email,x\nann@shop.test," + strings.Repeat("x", 70<<10) + "\n"}}, 422, "line 2"},
+		{"a field too long", []part{{"file", "a.csv", "email,x\nann@shop.test," + strings.Repeat("x", 70<<10) + "\n"}},
+			422, "line 2"},
 		{"too many columns", []part{{"file", "a.csv", "email" + strings.Repeat(",x", 1001) + "\na@b.c\n"}}, 413, ""},
 		{"gzip bomb", []part{{"file", "a.csv.gz", bomb.String()}}, 422, ""},
 		{"broken gzip", []part{{"file", "a.csv.gz", bomb.String()[:500]}}, 422, ""},
-		{"column that is not there", []part{{"file", "a.csv", "email\na@b.c\n"}, {"email_column", "", "mail"}}, 422, ""},
+		{"column that is not there", []part{{"file", "a.csv", "email\na@b.c\n"}, {"email_column", "", "mail"}}, 422,
+			""},
 		{"has_header", []part{{"has_header", "", "perhaps"}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "has_header"},
 		{"max_age", []part{{"max_age", "", "-1"}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "max_age"},
-		{"max_hours behind", []part{{"file", "a.csv", "email\na@b.c\n"}, {"max_hours", "", "721"}}, 422, "max_hours must be auto, or a whole number from 1 to 720."},
-		{"callback_content", []part{{"file", "a.csv", "email\na@b.c\n"}, {"callback_content", "", "some"}}, 422, "callback_content"},
-		{"callback_input", []part{{"file", "a.csv", "email\na@b.c\n"}, {"callback_input", "", "some"}}, 422, "callback_input"},
+		{"max_hours behind", []part{{"file", "a.csv", "email\na@b.c\n"}, {"max_hours", "", "721"}}, 422,
+			"max_hours must be auto, or a whole number from 1 to 720."},
+		{"callback_content", []part{{"file", "a.csv", "email\na@b.c\n"}, {"callback_content", "", "some"}}, 422,
+			"callback_content"},
+		{"callback_input", []part{{"file", "a.csv", "email\na@b.c\n"}, {"callback_input", "", "some"}}, 422,
+			"callback_input"},
 		{"a header of the connection", []part{{"file", "a.csv", "email\na@b.c\n"},
-			{"callback_url", "", "http://127.0.0.1:9/"}, {"callback_headers", "", `{"connection":"hunter2"}`}}, 422, "Connection"},
-		{"a header of ours", []part{{"callback_headers", "", `{"Content-Length":"hunter2"}`}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "Content-Length"},
-		{"headers without a callback", []part{{"callback_headers", "", `{"X-A":"hunter2"}`}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "callback_url"},
-		{"callback that is none", []part{{"file", "a.csv", "email\na@b.c\n"}, {"callback_url", "", "ftp://example.com/"}}, 422, "callback_url"},
-		{"callback to a private address", []part{{"callback_url", "", "http://10.0.0.1/"}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "callback_url"},
-		{"callback with a password", []part{{"callback_url", "", "http://a:hunter2@example.com/"}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "callback_url"},
-		{"callback to metadata", []part{{"callback_url", "", "http://169.254.169.254/"}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "callback_url"},
-		{"name too long", []part{{"name", "", strings.Repeat("x", 201)}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "name"},
-		{"an option too long", []part{{"email_column", "", strings.Repeat("x", 5000)}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "email_column"},
+			{"callback_url", "", "http://127.0.0.1:9/"}, {"callback_headers", "", `{"connection":"hunter2"}`}}, 422,
+			"Connection"},
+		{"a header of ours", []part{{"callback_headers", "", `{"Content-Length":"hunter2"}`},
+			{"file", "a.csv", "email\na@b.c\n"}}, 422, "Content-Length"},
+		{"headers without a callback", []part{{"callback_headers", "", `{"X-A":"hunter2"}`},
+			{"file", "a.csv", "email\na@b.c\n"}}, 422, "callback_url"},
+		{"callback that is none", []part{{"file", "a.csv", "email\na@b.c\n"},
+			{"callback_url", "", "ftp://example.com/"}}, 422, "callback_url"},
+		{"callback to a private address", []part{{"callback_url", "", "http://10.0.0.1/"},
+			{"file", "a.csv", "email\na@b.c\n"}}, 422, "callback_url"},
+		{"callback with a password", []part{{"callback_url", "", "http://a:hunter2@example.com/"},
+			{"file", "a.csv", "email\na@b.c\n"}}, 422, "callback_url"},
+		{"callback to metadata", []part{{"callback_url", "", "http://169.254.169.254/"},
+			{"file", "a.csv", "email\na@b.c\n"}}, 422, "callback_url"},
+		{"name too long", []part{{"name", "", strings.Repeat("x", 201)}, {"file", "a.csv", "email\na@b.c\n"}}, 422,
+			"name"},
+		{"an option too long", []part{{"email_column", "", strings.Repeat("x", 5000)},
+			{"file", "a.csv", "email\na@b.c\n"}}, 422, "email_column"},
 		{"an option not in UTF-8", []part{{"name", "", "\xff"}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "name"},
-		{"an unknown part", []part{{"list", "", strings.Repeat("x", 100_000)}, {"file", "a.csv", "email\na@b.c\n"}}, 422, "list"},
+		{"an unknown part", []part{{"list", "", strings.Repeat("x", 100_000)}, {"file", "a.csv", "email\na@b.c\n"}},
+			422, "list"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := w.upload(w.key, nil, c.parts...)
@@ -207,7 +231,8 @@ func TestTruncatedUploads(t *testing.T) {
 	w := newTestServer(t, nil)
 	whole, kind := encodeForm(part{"file", "l.csv", "email\na@shop.test\nb@shop.test\n"}, part{"name", "", "x"})
 	for cut := 0; cut < len(whole); cut += 7 {
-		r := w.do(request{method: "POST", path: "/v1/verify/bulk", key: w.key, body: strings.NewReader(whole[:cut]), header: map[string]string{"Content-Type": kind}})
+		r := w.do(request{method: "POST", path: "/v1/verify/bulk", key: w.key, body: strings.NewReader(whole[:cut]),
+			header: map[string]string{"Content-Type": kind}})
 		require.Contains(t, []int{400, 422}, r.status, "%d of %d: %s", cut, len(whole), r.body)
 	}
 	require.Zero(t, w.jobFolderCount())
@@ -230,7 +255,8 @@ func TestBulkIdempotency(t *testing.T) {
 			}
 		}
 		_ = m.Close()
-		return w.do(request{method: "POST", path: "/v1/verify/bulk", key: w.key, body: &b, header: map[string]string{"Content-Type": m.FormDataContentType(), "Idempotency-Key": "k"}})
+		return w.do(request{method: "POST", path: "/v1/verify/bulk", key: w.key, body: &b,
+			header: map[string]string{"Content-Type": m.FormDataContentType(), "Idempotency-Key": "k"}})
 	}
 	first := send("one", part{"name", "", "n"}, part{"file", "l.csv", smallList})
 	require.Equal(t, 202, first.status)
@@ -260,7 +286,8 @@ func TestJobLifecycle(t *testing.T) {
 	partial := w.get(path+"/results?partial=true", w.key)
 	require.Equal(t, 200, partial.status, "%s", partial.body)
 	require.Contains(t, string(partial.body), "1,ann@shop.test")
-	require.Equal(t, strings.Count(smallList, "\n"), strings.Count(string(partial.body), "\n"), "all rows, with or without a verdict")
+	require.Equal(t, strings.Count(smallList, "\n"), strings.Count(string(partial.body), "\n"),
+		"all rows, with or without a verdict")
 	require.Equal(t, 200, action("cancel").status)
 	release()
 	job := w.waitForJob(w.key, id)
@@ -273,8 +300,10 @@ func TestJobLifecycle(t *testing.T) {
 	require.Equal(t, store.Credits{Balance: initialCredits}, w.credits())
 
 	_, otherKey := w.addCustomer("stranger@probity.test", 10)
-	for _, r := range []reply{w.get(path, otherKey), w.get(path+"/results", otherKey), w.get(path+"/callback", otherKey),
-		w.do(request{method: "POST", path: path + "/cancel", key: otherKey}), w.do(request{method: "DELETE", path: path, key: otherKey})} {
+	for _, r := range []reply{w.get(path, otherKey), w.get(path+"/results", otherKey),
+		w.get(path+"/callback", otherKey),
+		w.do(request{method: "POST", path: path + "/cancel", key: otherKey}),
+		w.do(request{method: "DELETE", path: path, key: otherKey})} {
 		require.Equal(t, 404, r.status, "another account's job")
 	}
 	require.Empty(t, w.get("/v1/verify/bulk", otherKey).json(t)["jobs"])
@@ -334,7 +363,8 @@ func TestResultFormats(t *testing.T) {
 	plain := w.get(path, w.key)
 	require.Equal(t, 200, plain.status)
 	require.Equal(t, "text/csv; charset=utf-8", plain.header.Get("Content-Type"))
-	require.Equal(t, `attachment; filename="_bersicht.verified.csv"; filename*=UTF-8''%C3%9Cbersicht.verified.csv`, plain.header.Get("Content-Disposition"))
+	require.Equal(t, `attachment; filename="_bersicht.verified.csv"; filename*=UTF-8''%C3%9Cbersicht.verified.csv`,
+		plain.header.Get("Content-Disposition"))
 	require.Equal(t, 6, strings.Count(string(plain.body), "\n"))
 	t.Run("compression", func(t *testing.T) {
 		packed := w.get(path+"?compress=gzip", w.key)
@@ -361,7 +391,8 @@ func TestResultFormats(t *testing.T) {
 		require.Equal(t, "application/x-ndjson", lines.header.Get("Content-Type"))
 		require.Equal(t, 2, strings.Count(string(lines.body), "\n"))
 		require.Equal(t, 2, strings.Count(string(lines.body), `,"input":{`), "%s", lines.body)
-		for _, bad := range []string{"status=valid", "status=", "status=VALID,", "format=xml", "compress=br", "partial=maybe"} {
+		for _, bad := range []string{"status=valid", "status=", "status=VALID,", "format=xml", "compress=br",
+			"partial=maybe"} {
 			require.Equal(t, 422, w.get(path+"?"+bad, w.key).status, bad)
 		}
 	})
@@ -376,7 +407,8 @@ func TestResultFormats(t *testing.T) {
 			}
 			return w.do(request{method: "GET", path: path + "?compress=zstd", key: w.key, header: h})
 		}
-		for spec, want := range map[string][2]int{"bytes=0-9": {0, 10}, "bytes=10-": {10, n}, "bytes=-5": {n - 5, n}, "bytes=5-999999": {5, n}} {
+		for spec, want := range map[string][2]int{"bytes=0-9": {0, 10}, "bytes=10-": {10, n}, "bytes=-5": {n - 5, n},
+			"bytes=5-999999": {5, n}} {
 			r := ask("Range", spec)
 			require.Equal(t, 206, r.status, spec)
 			require.Equal(t, whole.body[want[0]:want[1]], r.body, spec)
@@ -394,7 +426,8 @@ func TestResultFormats(t *testing.T) {
 		require.Equal(t, 206, ask("Range", "bytes=0-1", "If-Range", tag).status)
 		require.Equal(t, 200, ask("Range", "bytes=0-1", "If-Range", `"other"`).status)
 		require.Equal(t, 304, ask("If-None-Match", `"x", `+tag).status)
-		require.Equal(t, 200, w.do(request{method: "GET", path: path, key: w.key, header: map[string]string{"If-None-Match": tag}}).status)
+		require.Equal(t, 200, w.do(request{method: "GET", path: path, key: w.key,
+			header: map[string]string{"If-None-Match": tag}}).status)
 		head := w.do(request{method: "HEAD", path: path + "?compress=zstd", key: w.key})
 		require.Equal(t, []string{fmt.Sprint(n)}, head.header.Values("Content-Length"))
 		require.Empty(t, head.body)
@@ -421,12 +454,15 @@ func TestBrokenDownload(t *testing.T) {
 	require.NoError(t, err)
 	info, err := upload.Stat()
 	require.NoError(t, err)
-	_, err = upload.WriteAt(bytes.Repeat([]byte{0xff}, 16), info.Size()*4/5) // of its last frame: after it is only an index
+	// of its last frame: after it is only an index
+	_, err = upload.WriteAt(bytes.Repeat([]byte{0xff}, 16), info.Size()*4/5)
 	require.NoError(t, err)
 	require.NoError(t, upload.Close())
 	require.Error(t, w.coord.Results(t.Context(), id, form, io.Discard), "the damage is noticed")
-	got := w.raw("GET " + job["results_url"].(string) + "?format=jsonl HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer " + rich + "\r\n\r\n")
-	require.False(t, strings.HasSuffix(got, "0\r\n\r\n") && strings.HasPrefix(got, "HTTP/1.1 200"), "half a file was passed off as a whole one")
+	got := w.raw("GET " + job["results_url"].(string) +
+		"?format=jsonl HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer " + rich + "\r\n\r\n")
+	require.False(t, strings.HasSuffix(got, "0\r\n\r\n") && strings.HasPrefix(got, "HTTP/1.1 200"),
+		"half a file was passed off as a whole one")
 }
 
 // An HTTP/1.0 client cannot read chunks: its download ends with the connection.

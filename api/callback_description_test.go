@@ -17,7 +17,8 @@ func TestCallbackIsAsDescribed(t *testing.T) {
 	schema := post.RequestBody.Value.Content["application/json"].Schema.Value
 
 	w := newTestServer(t, nil)
-	job := w.uploadAndWait(w.key, part{"file", "l.csv", "email,note\nann@shop.test,x\n,y\nnobody@shop.test,\nno address,z\n"})
+	job := w.uploadAndWait(w.key, part{"file", "l.csv",
+		"email,note\nann@shop.test,x\n,y\nnobody@shop.test,\nno address,z\n"})
 	lines := strings.TrimSpace(string(w.get(job["results_url"].(string)+"?format=jsonl", w.key).body))
 	record, err := json.Marshal(job)
 	require.NoError(t, err)

@@ -16,7 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The receivers print their port, then each body that they take, in base64. All of them read as many bytes as Content-Length says.
+// The receivers print their port, then each body that they take, in base64. All of them read as many bytes as
+// Content-Length says.
 const (
 	pythonServer = `
 import base64, http.server
@@ -92,8 +93,8 @@ func startGo(t *testing.T, limit int64) (url string, bodies chan []byte) {
 	return receiver.URL + "/", bodies
 }
 
-// TestCallbackReceivers sends small and large lists to receivers as people write them: each gets the whole body, or the link where it
-// takes no large one.
+// TestCallbackReceivers sends small and large lists to receivers as people write them: each gets the whole body, or the
+// link where it takes no large one.
 func TestCallbackReceivers(t *testing.T) {
 	w := newTestServer(t, nil)
 	const small, large = 3, 8000 // rows; the body of the large list has over 2 MB

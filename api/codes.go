@@ -21,7 +21,8 @@ const badKeyDetail = "The API key is missing, wrong, revoked or expired: send Au
 
 func noKey() *httpd.Refusal { return httpd.Refuse(httpd.Unauthorized, badKeyDetail) }
 
-// refusalOf is the answer to an error of any package. An unknown error is a failure on our side, and its text is only logged.
+// refusalOf is the answer to an error of any package. An unknown error is a failure on our side, and its text is only
+// logged.
 func refusalOf(err error) *httpd.Refusal {
 	if r, ok := errors.AsType[*httpd.Refusal](err); ok {
 		return r
@@ -59,7 +60,8 @@ func refusalOfCoordinator(err error) *httpd.Refusal {
 	case errors.Is(err, coordinator.ErrExpired):
 		return httpd.Refuse(httpd.Gone, "The results of this job have expired: upload the list again.")
 	case errors.Is(err, coordinator.ErrDamaged):
-		return &httpd.Refusal{Kind: httpd.Failed, Cause: err, Detail: "A file of this job is damaged on the server's disk, so no results are given: restore a backup, or upload the list again."}
+		return &httpd.Refusal{Kind: httpd.Failed, Cause: err,
+			Detail: "A file of this job is damaged on the server's disk, so no results are given: restore a backup, or upload the list again."}
 	case errors.Is(err, callback.ErrLinkInvalid), errors.Is(err, callback.ErrLinkExpired):
 		return httpd.Refuse(httpd.Forbidden, "%s.", capitalize(err.Error()))
 	case errors.Is(err, fleet.ErrNoProber):
@@ -96,16 +98,19 @@ var storeRefusals = []struct {
 	{store.ErrLastAdmin, httpd.Conflict, "add or enable another one first."},
 	{store.ErrBadRole, httpd.Unacceptable, "change role."},
 	{store.ErrBadLimit, httpd.Unacceptable, "change limits."},
-	{store.ErrPasswordLength, httpd.Unacceptable, fmt.Sprintf("send a password of %d to %d bytes.", store.MinPassword, store.MaxPassword)},
+	{store.ErrPasswordLength, httpd.Unacceptable, fmt.Sprintf("send a password of %d to %d bytes.", store.MinPassword,
+		store.MaxPassword)},
 	{store.ErrBadName, httpd.Unacceptable, "change name."},
 	{store.ErrBadExpiry, httpd.Unacceptable, "send a time such as 2027-01-31T12:00:00Z, or none for a key that does not expire."},
-	{store.ErrCreditsRange, httpd.Unacceptable, fmt.Sprintf("an account has from 0 to %d, so change the amount.", store.MaxCredits)},
+	{store.ErrCreditsRange, httpd.Unacceptable, fmt.Sprintf("an account has from 0 to %d, so change the amount.",
+		store.MaxCredits)},
 	{store.ErrBadSuppression, httpd.Unacceptable, "change kind or name."},
 }
 
 func refusalOfStore(err error) *httpd.Refusal {
 	if e, ok := errors.AsType[*store.ErrInsufficientCredits](err); ok {
-		return httpd.Refuse(httpd.PaymentRequired, "You have %s; this needs %d: add credits and try again.", plural(e.Balance, "credit"), e.Needed)
+		return httpd.Refuse(httpd.PaymentRequired, "You have %s; this needs %d: add credits and try again.",
+			plural(e.Balance, "credit"), e.Needed)
 	}
 	if e, ok := errors.AsType[*store.OverLimitError](err); ok {
 		return overLimit(e.Decision, counted[bulkLimit])
@@ -122,7 +127,8 @@ func refusalOfStore(err error) *httpd.Refusal {
 		return httpd.Busy("The server is busy or shutting down")
 	}
 	if errors.Is(err, store.ErrBeyondKey) {
-		return httpd.Refuse(httpd.Forbidden, "%s: ask for less, or make the key in the dashboard.", capitalize(err.Error()))
+		return httpd.Refuse(httpd.Forbidden, "%s: ask for less, or make the key in the dashboard.",
+			capitalize(err.Error()))
 	}
 	if errors.Is(err, store.ErrBadScopes) || errors.Is(err, store.ErrBadNetwork) {
 		return httpd.Refuse(httpd.Unacceptable, "%s.", err)
@@ -144,7 +150,8 @@ func plural(n int64, noun string) string {
 }
 
 // spans are the spans of rate limits, in words.
-var spans = map[time.Duration]string{time.Minute: "a minute", time.Hour: "an hour", 24 * time.Hour: "a day", 7 * 24 * time.Hour: "a week"}
+var spans = map[time.Duration]string{time.Minute: "a minute", time.Hour: "an hour", 24 * time.Hour: "a day",
+	7 * 24 * time.Hour: "a week"}
 
 // overLimit is the refusal of a request beyond a rate limit. counted is what the limit counts.
 func overLimit(d store.Decision, counted string) *httpd.Refusal {
@@ -152,7 +159,8 @@ func overLimit(d store.Decision, counted string) *httpd.Refusal {
 	if r.Retry <= 0 {
 		r.Retry = time.Second
 	}
-	r.Detail = fmt.Sprintf("The limit of %s %s is reached: wait %s (Retry-After).", plural(int64(d.Limit), counted), spans[d.Per], plural(r.RetrySeconds(), "second"))
+	r.Detail = fmt.Sprintf("The limit of %s %s is reached: wait %s (Retry-After).", plural(int64(d.Limit), counted),
+		spans[d.Per], plural(r.RetrySeconds(), "second"))
 	return r
 }
 

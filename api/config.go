@@ -13,8 +13,9 @@ import (
 type Config struct {
 	httpd.Config
 
-	PublicURL    string   // how clients reach the server; default: unknown, and links are paths
-	CORSOrigins  []string // pages that may use the public endpoint, such as https://example.com; default: none but our own
+	PublicURL string // how clients reach the server; default: unknown, and links are paths
+	// pages that may use the public endpoint, such as https://example.com; default: none but our own
+	CORSOrigins  []string
 	CallbackFrom []string // addresses that callbacks come from, as published; default: none
 	HideDocs     bool     // no /docs and no /openapi.json
 

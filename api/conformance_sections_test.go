@@ -37,8 +37,10 @@ func specSingle(t *testing.T, w *testServer) {
 		require.Equal(t, 405, refused.status)
 		require.Equal(t, "POST", refused.header.Get("Allow"))
 	}
-	require.Equal(t, 404, w.post("/verify/single", w.key, `{"email":"ann@shop.test"}`).status, "section 9: the version is a path prefix")
-	require.Equal(t, 415, w.do(request{method: "POST", path: "/v1/verify/single", key: w.key, body: strings.NewReader("email=ann@shop.test"),
+	require.Equal(t, 404, w.post("/verify/single", w.key, `{"email":"ann@shop.test"}`).status,
+		"section 9: the version is a path prefix")
+	require.Equal(t, 415, w.do(request{method: "POST", path: "/v1/verify/single", key: w.key,
+		body:   strings.NewReader("email=ann@shop.test"),
 		header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}}).status)
 	require.Equal(t, 401, w.post("/v1/verify/single", "", `{"email":"ann@shop.test"}`).status)
 }
@@ -46,8 +48,9 @@ func specSingle(t *testing.T, w *testServer) {
 // specBulk is section 4, POST /v1/verify/bulk.
 func specBulk(t *testing.T, w *testServer) {
 	file := part{"file", "l.csv", "email\nann@shop.test\n"}
-	for name, parts := range map[string][]part{"file alone": {file}, "callback_url first": {{"callback_url", "", "http://127.0.0.1:9/"}, file},
-		"callback_url last": {file, {"callback_url", "", "http://127.0.0.1:9/"}}} {
+	for name, parts := range map[string][]part{"file alone": {file},
+		"callback_url first": {{"callback_url", "", "http://127.0.0.1:9/"}, file},
+		"callback_url last":  {file, {"callback_url", "", "http://127.0.0.1:9/"}}} {
 		r := w.upload(w.key, nil, parts...)
 		require.Equal(t, 202, r.status, name)
 		require.Equal(t, "application/json", r.header.Get("Content-Type"))
@@ -59,17 +62,20 @@ func specBulk(t *testing.T, w *testServer) {
 		}
 	}
 	require.Equal(t, 422, w.upload(w.key, nil, part{"name", "", "x"}).status, "file is required")
-	require.Equal(t, 422, w.upload(w.key, nil, file, part{"callback_url", "", "not a URL"}).status, "callback_url is a URL")
+	require.Equal(t, 422, w.upload(w.key, nil, file, part{"callback_url", "", "not a URL"}).status,
+		"callback_url is a URL")
 	require.Equal(t, 415, w.post("/v1/verify/bulk", w.key, `{"file":"email"}`).status, "multipart form data")
 	require.Equal(t, 401, w.upload("", nil, file).status)
 }
 
-// specDashboard is sections 1, 4 and 8: results of a job are available for seven days, with a session as well as with a key.
+// specDashboard is sections 1, 4 and 8: results of a job are available for seven days, with a session as well as with a
+// key.
 func specDashboard(t *testing.T, w *testServer) {
 	b := w.signIn("lists@probity.test", store.Customer)
 	body, kind := encodeForm(part{"file", "l.csv", "email\nann@shop.test\n"})
 	r := b.w.do(request{method: "POST", path: "/v1/verify/bulk", body: strings.NewReader(body),
-		header: map[string]string{"Cookie": b.cookie, "X-CSRF-Token": b.csrf, "Sec-Fetch-Site": "same-origin", "Content-Type": kind}})
+		header: map[string]string{"Cookie": b.cookie, "X-CSRF-Token": b.csrf, "Sec-Fetch-Site": "same-origin",
+			"Content-Type": kind}})
 	require.Equal(t, 202, r.status, "%s", r.body)
 	id := r.json(t)["job_id"].(string)
 	var job map[string]any

@@ -50,7 +50,8 @@ func TestSpecification(t *testing.T) {
 		require.Contains(t, got, "reason")
 	})
 	t.Run("2 every other input column is copied unchanged", func(t *testing.T) {
-		job := w.uploadAndWait(w.key, part{"file", "l.csv", "name,email,note\n\"Doe, Ann\",ann@shop.test,\" x \"\nBo,nobody@shop.test,\n"})
+		job := w.uploadAndWait(w.key, part{"file", "l.csv",
+			"name,email,note\n\"Doe, Ann\",ann@shop.test,\" x \"\nBo,nobody@shop.test,\n"})
 		r := w.get(job["results_url"].(string), w.key)
 		require.Equal(t, 200, r.status)
 		rows, err := csv.NewReader(strings.NewReader(string(r.body))).ReadAll()
@@ -61,7 +62,8 @@ func TestSpecification(t *testing.T) {
 	})
 	t.Run("2 a job has an identifier, which the callback bears", func(t *testing.T) { specCallback(t, w) })
 	t.Run("3 the statuses are VALID, RISKY, INVALID and UNKNOWN", func(t *testing.T) {
-		for email, status := range map[string]string{"ann@shop.test": "VALID", "any@shop.test": "RISKY", "nobody@shop.test": "INVALID", "block@shop.test": "UNKNOWN"} {
+		for email, status := range map[string]string{"ann@shop.test": "VALID", "any@shop.test": "RISKY",
+			"nobody@shop.test": "INVALID", "block@shop.test": "UNKNOWN"} {
 			require.Equal(t, status, w.single(fmt.Sprintf(`{"email":%q}`, email)).json(t)["status"])
 		}
 	})
@@ -71,7 +73,8 @@ func TestSpecification(t *testing.T) {
 		require.Equal(t, []any{"UNKNOWN", "smtp_not_checked"}, []any{got["status"], got["reason"]})
 	})
 	t.Run("4 bulk takes multipart form data with file and callback_url", func(t *testing.T) {
-		require.Equal(t, 202, w.upload(w.key, nil, part{"file", "l.csv", "email\na@shop.test\n"}, part{"callback_url", "", "http://127.0.0.1:9/"}).status)
+		require.Equal(t, 202, w.upload(w.key, nil, part{"file", "l.csv", "email\na@shop.test\n"},
+			part{"callback_url", "", "http://127.0.0.1:9/"}).status)
 		require.Equal(t, 422, w.upload(w.key, nil, part{"callback_url", "", "http://127.0.0.1:9/"}).status)
 	})
 	t.Run("4 the public endpoint needs no key", func(t *testing.T) {
@@ -82,7 +85,8 @@ func TestSpecification(t *testing.T) {
 			require.Len(t, r.json(t), 15)
 		}
 	})
-	t.Run("1 a list of up to 5,000,000 addresses is one job", func(t *testing.T) { require.Equal(t, 5_000_000, csvfile.MaxAddresses) })
+	t.Run("1 a list of up to 5,000,000 addresses is one job",
+		func(t *testing.T) { require.Equal(t, 5_000_000, csvfile.MaxAddresses) })
 	t.Run("1 cached results are told from fresh ones", func(t *testing.T) {
 		require.Equal(t, false, w.single(`{"email":"ann@shop.test"}`).json(t)["from_cache"])
 		require.Equal(t, true, w.single(`{"email":"cached@shop.test"}`).json(t)["from_cache"])
@@ -116,10 +120,14 @@ func TestSpecification(t *testing.T) {
 }
 
 func specResult(t *testing.T, w *testServer) {
-	want := map[string]string{"email": "string", "status": "string", "score": "integer", "reason": "string or null", "syntax_valid": "bool",
-		"domain_exists": "bool", "smtp_valid": "bool", "is_disposable": "bool", "is_role_based": "bool", "is_free_email": "bool",
-		"smtp_provider": "string", "mx_records": "strings", "from_cache": "bool", "credits_used": "integer", "verified_at": "time"}
-	for _, email := range []string{"ann@shop.test", "nobody@shop.test", "not an address", "a@nx.test", "a@null.test", "info@free.test", "slow@shop.test", "block@shop.test", ""} {
+	want := map[string]string{"email": "string", "status": "string", "score": "integer", "reason": "string or null",
+		"syntax_valid":  "bool",
+		"domain_exists": "bool", "smtp_valid": "bool", "is_disposable": "bool", "is_role_based": "bool",
+		"is_free_email": "bool",
+		"smtp_provider": "string", "mx_records": "strings", "from_cache": "bool", "credits_used": "integer",
+		"verified_at": "time"}
+	for _, email := range []string{"ann@shop.test", "nobody@shop.test", "not an address", "a@nx.test", "a@null.test",
+		"info@free.test", "slow@shop.test", "block@shop.test", ""} {
 		body, _ := json.Marshal(map[string]any{"email": email, "timeout": 1})
 		r := w.single(string(body))
 		require.Equal(t, 200, r.status, "%s", r.body)
@@ -157,7 +165,8 @@ func typeName(key string, v any) string {
 		if key == "reason" {
 			return "string or null"
 		}
-		if at, err := time.Parse(time.RFC3339, v); key == "verified_at" && err == nil && strings.HasSuffix(v, "Z") && time.Since(at) < time.Hour {
+		if at, err := time.Parse(time.RFC3339, v); key == "verified_at" && err == nil && strings.HasSuffix(v, "Z") &&
+			time.Since(at) < time.Hour {
 			return "time"
 		}
 		return "string"
@@ -181,7 +190,8 @@ func specCallback(t *testing.T, w *testServer) {
 		}
 	}))
 	defer receiver.Close()
-	job := w.uploadAndWait(w.key, part{"callback_url", "", receiver.URL + "/hook"}, part{"file", "l.csv", "email\nann@shop.test\n\nnobody@shop.test\n"})
+	job := w.uploadAndWait(w.key, part{"callback_url", "", receiver.URL + "/hook"},
+		part{"file", "l.csv", "email\nann@shop.test\n\nnobody@shop.test\n"})
 	select {
 	case <-got:
 	case <-time.After(20 * time.Second):
@@ -219,16 +229,19 @@ func specCallback(t *testing.T, w *testServer) {
 }
 
 func specAuthentication(t *testing.T, w *testServer) {
-	for name, header := range map[string]string{"missing": "", "another scheme": "Basic " + w.key, "no token": "Bearer ", "bad checksum": "Bearer " + w.key[:len(w.key)-1] + "!",
+	for name, header := range map[string]string{"missing": "", "another scheme": "Basic " + w.key,
+		"no token": "Bearer ", "bad checksum": "Bearer " + w.key[:len(w.key)-1] + "!",
 		"made up": "Bearer prb_live_00000000000000000000000000000000000000", "twice": "Bearer " + w.key + " " + w.key} {
-		for _, path := range []string{"/v1/credits", "/v1/verify/bulk", "/v1/verify/bulk/x", "/v1/verify/bulk/x/results", "/v1/admin/users"} {
+		for _, path := range []string{"/v1/credits", "/v1/verify/bulk", "/v1/verify/bulk/x",
+			"/v1/verify/bulk/x/results", "/v1/admin/users"} {
 			r := w.do(request{method: "GET", path: path, header: map[string]string{"Authorization": header}})
 			require.Equal(t, 401, r.status, "%s %s", name, path)
 			require.Equal(t, "Bearer", r.header.Get("WWW-Authenticate"))
 			require.NotContains(t, r.detail(t), w.key)
 		}
 	}
-	r := w.do(request{method: "GET", path: "/v1/credits", header: map[string]string{"Authorization": "bearer  " + w.key}})
+	r := w.do(request{method: "GET", path: "/v1/credits",
+		header: map[string]string{"Authorization": "bearer  " + w.key}})
 	require.Equal(t, 200, r.status, "the scheme's case does not matter")
 	_, key := w.addCustomer("leaver@probity.test", 5)
 	require.Equal(t, 200, w.get("/v1/credits", key).status)
@@ -262,7 +275,8 @@ func specErrors(t *testing.T, w *testServer) {
 // TestSpecifiedLimits checks section 8, with the default limits of an account.
 func TestSpecifiedLimits(t *testing.T) {
 	w := newTestServer(t, nil)
-	u, _, err := w.store.AddUser(t.Context(), store.NewUser{Email: "plain@probity.test", Credits: 100}, "test", time.Now())
+	u, _, err := w.store.AddUser(t.Context(), store.NewUser{Email: "plain@probity.test", Credits: 100}, "test",
+		time.Now())
 	require.NoError(t, err)
 	key, _, err := w.store.CreateKey(u.ID, store.NewKey{Name: "live"}, "test", time.Now())
 	require.NoError(t, err)
@@ -282,7 +296,8 @@ func TestSpecifiedLimits(t *testing.T) {
 	})
 	t.Run("8 /verify/bulk: 10 requests per hour per user", func(t *testing.T) {
 		for range 10 {
-			require.Equal(t, 422, w.upload(key, nil, part{"file", "l.csv", "nothing\n"}).status, "a refused upload does not count")
+			require.Equal(t, 422, w.upload(key, nil, part{"file", "l.csv", "nothing\n"}).status,
+				"a refused upload does not count")
 			require.Equal(t, 202, w.upload(key, nil, part{"file", "l.csv", "email\na@shop.test\n"}).status)
 		}
 		requireRateLimited(t, w.upload(key, nil, part{"file", "l.csv", "email\na@shop.test\n"}), 3600)
@@ -306,7 +321,8 @@ func TestSpecifiedLimits(t *testing.T) {
 		requireRateLimited(t, r, 7*86400)
 		require.Equal(t, "10", r.header.Get("RateLimit-Limit"))
 		w.clockOffset.Add(int64(4 * day))
-		require.Equal(t, 200, w.post("/verify/public", "", `{"email":"ann@shop.test"}`).status, "the first are a week old")
+		require.Equal(t, 200, w.post("/verify/public", "", `{"email":"ann@shop.test"}`).status,
+			"the first are a week old")
 	})
 	t.Run("8 limits are per user, not per key", func(t *testing.T) {
 		w.clockOffset.Store(0)
@@ -334,7 +350,8 @@ func TestResultHasExactlyFifteenKeys(t *testing.T) {
 	for _, c := range []struct {
 		body string
 		keys int
-	}{{`{"email":"ann@shop.test"}`, 15}, {`{"email":"ann@shop.test","details":false}`, 15}, {`{"email":"ann@shop.test","details":true}`, 16}} {
+	}{{`{"email":"ann@shop.test"}`, 15}, {`{"email":"ann@shop.test","details":false}`, 15},
+		{`{"email":"ann@shop.test","details":true}`, 16}} {
 		require.Len(t, w.single(c.body).json(t), c.keys)
 	}
 	var keys []string

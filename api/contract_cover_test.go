@@ -386,7 +386,8 @@ func (c *coverage) withoutKey() {
 		if strings.Contains(r.path, "none") {
 			r.key = c.key
 			if strings.HasSuffix(r.path, "/recheck") {
-				r.header, r.body = map[string]string{"Content-Type": "application/json"}, strings.NewReader(`{"status":["VALID"]}`)
+				r.header, r.body = map[string]string{"Content-Type": "application/json"},
+					strings.NewReader(`{"status":["VALID"]}`)
 			}
 			c.expect(404, c.w.do(r))
 		}

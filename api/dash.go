@@ -16,10 +16,12 @@ import (
 // /v1/dash, for sessions only.
 //
 //  1. A session is proved by a cookie that scripts cannot read and other sites' pages cannot make a browser send.
-//  2. A request that changes something must have the session's CSRF token in a header: only a page that can read our answers
-//     has it.
-//  3. Each request checks the session: one that has ended is refused from the next request on, and its event streams end.
-//  4. A key is never accepted where a session is needed: the holder of a key cannot make others, or change the password.
+//  2. A request that changes something must have the session's CSRF token in a header: only a page that can read our
+//     answers has it.
+//  3. Each request checks the session: one that has ended is refused from the next request on, and its event streams
+//     end.
+//  4. A key is never accepted where a session is needed: the holder of a key cannot make others, or change the
+//     password.
 const (
 	sessionTime  = 7 * 24 * time.Hour
 	plainCookie  = "probity"
@@ -52,7 +54,8 @@ func sessionToken(c *call) string {
 	return string(c.Ctx.Request.Header.Cookie(c.srv.cookieName()))
 }
 
-// authorizeSession authorizes a request by its session. A request that changes something must come from one of our pages.
+// authorizeSession authorizes a request by its session. A request that changes something must come from one of our
+// pages.
 func authorizeSession(c *call) error {
 	token := sessionToken(c)
 	session, user, err := c.srv.deps.Store.Session(token, c.srv.now())

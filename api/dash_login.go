@@ -37,15 +37,17 @@ type serviceJSON struct {
 }
 
 func sendSession(c *call, status int, u store.User, v loginSession) error {
-	return c.SendJSON(status, currentSessionJSON{User: showUser(u, ""), Limits: effectiveLimits{u.SinglePerMinute(), u.BatchPerMinute(), u.BulkPerHour()},
+	return c.SendJSON(status, currentSessionJSON{User: showUser(u, ""),
+		Limits:  effectiveLimits{u.SinglePerMinute(), u.BatchPerMinute(), u.BulkPerHour()},
 		Session: v.ID, Expires: record.Time(v.Expires), CSRF: store.CSRFToken(v.token),
-		Service: serviceJSON{c.srv.cfg.PublicURL, !c.srv.cfg.HideDocs, c.srv.cfg.MaxUpload, int64(c.srv.deps.Coordinator.ResultRetention().Seconds())}})
+		Service: serviceJSON{c.srv.cfg.PublicURL, !c.srv.cfg.HideDocs, c.srv.cfg.MaxUpload,
+			int64(c.srv.deps.Coordinator.ResultRetention().Seconds())}})
 }
 
 func getSession(c *call) error { return sendSession(c, httpd.StatusOK, c.identity.User, *c.session) }
 
-// logIn starts a session for an e-mail address and a password, and a code if the account needs one. A page of another origin
-// is refused, although it could not send JSON here without permission.
+// logIn starts a session for an e-mail address and a password, and a code if the account needs one. A page of another
+// origin is refused, although it could not send JSON here without permission.
 func logIn(c *call) error {
 	if err := requireSameOrigin(c); err != nil {
 		return err
@@ -108,7 +110,8 @@ func resetPassword(c *call) error {
 // credentialCheck is a check of the store that a login is that of the account's owner.
 type credentialCheck func(context.Context, store.Login, time.Time) (store.User, error)
 
-// checkCredentials waits for its turn as long as the client does. Every attempt counts in the window of the client's network.
+// checkCredentials waits for its turn as long as the client does. Every attempt counts in the window of the client's
+// network.
 func checkCredentials(c *call, by credentialCheck, l store.Login) (store.User, error) {
 	if d := c.srv.deps.Store.AllowLogin(c.ClientIP(), c.srv.now()); !d.OK {
 		return store.User{}, overLimit(d, "sign-in")
@@ -195,7 +198,8 @@ func listSessions(c *call) error {
 	}
 	list := []sessionJSON{}
 	for _, s := range open {
-		list = append(list, sessionJSON{s.ID, s.Agent, record.Time(s.Created), record.Time(s.Expires), s.ID == c.session.ID})
+		list = append(list, sessionJSON{s.ID, s.Agent, record.Time(s.Created), record.Time(s.Expires),
+			s.ID == c.session.ID})
 	}
 	return c.SendJSON(httpd.StatusOK, map[string]any{"sessions": list})
 }
@@ -234,7 +238,8 @@ func changePassword(c *call) error {
 	if err := recheckCredentials(c, c.srv.deps.Store.CheckPassword, store.Login{Password: current}); err != nil {
 		return err
 	}
-	if err := c.srv.deps.Store.SetPassword(c.srv.http.StopContext(), c.identity.User.ID, store.NewPassword{Password: next, Keep: c.session.ID, By: actor(c)}, c.srv.now()); err != nil {
+	if err := c.srv.deps.Store.SetPassword(c.srv.http.StopContext(), c.identity.User.ID,
+		store.NewPassword{Password: next, Keep: c.session.ID, By: actor(c)}, c.srv.now()); err != nil {
 		return err
 	}
 	c.Ctx.Response.SetStatusCode(httpd.StatusNoContent)

@@ -23,8 +23,8 @@ import (
 	"probity/store"
 )
 
-// Operator is what operators see in addition to accounts and jobs. Each part may be nil: the page then says that this server
-// does not have it.
+// Operator is what operators see in addition to accounts and jobs. Each part may be nil: the page then says that this
+// server does not have it.
 type Operator struct {
 	Table    func() *engine.Table       // the current table; default: the shipped one
 	Cluster  func() fleet.ClusterReport // as "probity cluster --json"
@@ -150,8 +150,9 @@ func getNode(c *call) error {
 	s := c.srv
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	n := nodeJSON{Started: record.Time(s.dashboard.started), Ready: true, Go: runtime.Version(), Revision: Revision(), Goroutines: runtime.NumGoroutine(),
-		Heap: m.HeapAlloc, Memory: m.Sys - m.HeapReleased, Metrics: map[string]float64{}}
+	n := nodeJSON{Started: record.Time(s.dashboard.started), Ready: true, Go: runtime.Version(), Revision: Revision(),
+		Goroutines: runtime.NumGoroutine(),
+		Heap:       m.HeapAlloc, Memory: m.Sys - m.HeapReleased, Metrics: map[string]float64{}}
 	if err := s.Readiness(); err != nil {
 		n.Ready, n.NotReadyReason = false, record.TextOrNil(err.Error())
 	}
@@ -252,21 +253,28 @@ func listProviders(c *call) error {
 	for _, p := range table.Providers {
 		list = append(list, showProvider(p, shipped.Provider(p.ID)))
 	}
-	slices.SortStableFunc(list[1:], func(a, b providerJSON) int { return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
+	slices.SortStableFunc(list[1:], func(a, b providerJSON) int {
+		return cmp.Compare(strings.ToLower(a.Name),
+			strings.ToLower(b.Name))
+	})
 	return c.SendJSON(httpd.StatusOK, map[string]any{"providers": list, "in_force": c.srv.deps.Operator.Table != nil})
 }
 
 // showProvider shows a provider and how it differs from the shipped one, which may be nil.
 func showProvider(p, was *engine.Provider) providerJSON {
-	v := providerJSON{ID: p.ID, Name: p.Name, MX: append([]string{}, p.MX...), Wide: p.Kind == engine.KindWide, Kind: p.Kind.String(), AcceptAll: p.AcceptAll, Probe: p.Probe,
-		TLS: p.TLS.String(), Limits: showLimits(p.Limits), Rules: len(p.Rules), Source: p.Source, Date: p.Date, Terms: p.Terms, Forbid: p.TermsForbid,
+	v := providerJSON{ID: p.ID, Name: p.Name, MX: append([]string{}, p.MX...), Wide: p.Kind == engine.KindWide,
+		Kind: p.Kind.String(), AcceptAll: p.AcceptAll, Probe: p.Probe,
+		TLS: p.TLS.String(), Limits: showLimits(p.Limits), Rules: len(p.Rules), Source: p.Source, Date: p.Date,
+		Terms: p.Terms, Forbid: p.TermsForbid,
 		TermsFrom: p.TermsSource, Changed: []string{}}
 	if was == nil {
 		v.Changed = append(v.Changed, "added")
 		return v
 	}
-	for name, same := range map[string]bool{"limits": p.Limits == was.Limits, "probe": p.Probe == was.Probe, "accept_all": p.AcceptAll == was.AcceptAll,
-		"kind": p.Kind == was.Kind && p.FleetSources == was.FleetSources, "tls": p.TLS == was.TLS, "mx": slices.Equal(p.MX, was.MX), "rules": reflect.DeepEqual(p.Rules, was.Rules)} {
+	for name, same := range map[string]bool{"limits": p.Limits == was.Limits, "probe": p.Probe == was.Probe,
+		"accept_all": p.AcceptAll == was.AcceptAll,
+		"kind":       p.Kind == was.Kind && p.FleetSources == was.FleetSources, "tls": p.TLS == was.TLS,
+		"mx": slices.Equal(p.MX, was.MX), "rules": reflect.DeepEqual(p.Rules, was.Rules)} {
 		if !same {
 			v.Changed = append(v.Changed, name)
 		}
@@ -277,8 +285,10 @@ func showProvider(p, was *engine.Provider) providerJSON {
 
 // showLimits gives limits their names in the operator's file.
 func showLimits(l engine.Limits) map[string]int {
-	return map[string]int{"connections": l.Connections, "connections_per_minute": l.ConnectionsPerMinute, "recipients_per_minute": l.RecipientsPerMinute,
-		"recipients_per_transaction": l.RecipientsPerTransaction, "recipients_per_connection": l.RecipientsPerConnection,
+	return map[string]int{"connections": l.Connections, "connections_per_minute": l.ConnectionsPerMinute,
+		"recipients_per_minute":       l.RecipientsPerMinute,
+		"recipients_per_transaction":  l.RecipientsPerTransaction,
+		"recipients_per_connection":   l.RecipientsPerConnection,
 		"transactions_per_connection": l.TransactionsPerConnection, "refusals_per_connection": l.RefusalsPerConnection,
 		"refusals_per_hour": l.RefusalsPerHour}
 }
@@ -323,7 +333,8 @@ type recentSingle struct {
 // rememberSingle keeps a single verification for the operator.
 func rememberSingle(c *call, a *results.Single) {
 	_, domain, _ := strings.Cut(a.Normalized, "@")
-	c.srv.dashboard.summaries.add(&recentSingle{at: c.clockTime.Add(a.Took), user: c.identity.User.ID, domain: domain, node: a.Node, verdict: a.Verdict, took: a.Took})
+	c.srv.dashboard.summaries.add(&recentSingle{at: c.clockTime.Add(a.Took), user: c.identity.User.ID, domain: domain,
+		node: a.Node, verdict: a.Verdict, took: a.Took})
 }
 
 func (s *summaries) add(one *recentSingle) {
@@ -346,8 +357,10 @@ func (s *summaries) newest() []summary {
 
 func (s *recentSingle) summary() summary {
 	v, d := &s.verdict, &s.verdict.Details
-	g := summary{At: record.Time(s.at), User: s.user, Domain: s.domain, Status: v.Status.String(), Reason: record.TextOrNil(v.Reason.String()),
-		Rule: record.TextOrNil(v.Rule), Provider: v.ProviderName, Host: record.TextOrNil(d.Host), Code: d.Code, Message: record.TextOrNil(d.Message),
+	g := summary{At: record.Time(s.at), User: s.user, Domain: s.domain, Status: v.Status.String(),
+		Reason: record.TextOrNil(v.Reason.String()),
+		Rule:   record.TextOrNil(v.Rule), Provider: v.ProviderName, Host: record.TextOrNil(d.Host), Code: d.Code,
+		Message:  record.TextOrNil(d.Message),
 		Attempts: int(d.Attempts), Took: s.took.Milliseconds(), Cached: v.FromCache, Node: record.TextOrNil(s.node)}
 	if d.Code != 0 {
 		g.Stage = record.TextOrNil(d.Stage.String())

@@ -56,8 +56,8 @@ func scanResults(c *call, j *store.Job, f results.Filter, visit func([]byte) err
 	return c.srv.dashboard.searcher.Scan(c.srv.http.StopContext(), c.identity.User.ID, write, visit)
 }
 
-// countProviders serves the row counts of a finished job by provider and status. Of a very long job it counts as many rows
-// as it can in the time of a search, and the answer says so.
+// countProviders serves the row counts of a finished job by provider and status. Of a very long job it counts as many
+// rows as it can in the time of a search, and the answer says so.
 func countProviders(c *call) error {
 	j, err := job(c)
 	if err != nil {

@@ -29,7 +29,8 @@ const password = "correct horse battery"
 
 // signIn makes an account and a session for it.
 func (w *testServer) signIn(email string, role store.Role) *browser {
-	_, _, err := w.store.AddUser(context.Background(), store.NewUser{Email: email, Password: password, Role: role, Credits: 100}, "test", time.Now())
+	_, _, err := w.store.AddUser(context.Background(),
+		store.NewUser{Email: email, Password: password, Role: role, Credits: 100}, "test", time.Now())
 	require.NoError(w.t, err)
 	r := w.logIn(email, password)
 	require.Equal(w.t, 200, r.status, "%s", r.body)
@@ -45,7 +46,8 @@ func (w *testServer) logIn(email, password string) reply {
 
 // logInFrom is logIn through a trusted proxy.
 func (w *testServer) logInFrom(addr, email, password string) reply {
-	return w.do(request{method: "POST", path: "/v1/dash/login", body: strings.NewReader(`{"email":"` + email + `","password":"` + password + `"}`),
+	return w.do(request{method: "POST", path: "/v1/dash/login",
+		body:   strings.NewReader(`{"email":"` + email + `","password":"` + password + `"}`),
 		header: map[string]string{"Content-Type": "application/json", "X-Forwarded-For": addr}})
 }
 
@@ -101,7 +103,8 @@ func TestLockoutAfterFailedLogins(t *testing.T) {
 	for _, email := range []string{"cleo@probity.test", "nobody@probity.test"} {
 		for range 6 {
 			r := w.logIn(email, "wrong wrong wrong")
-			answers[email] = append(answers[email], fmt.Sprint(r.status, r.detail(t), r.header.Get("Retry-After") != ""))
+			answers[email] = append(answers[email],
+				fmt.Sprint(r.status, r.detail(t), r.header.Get("Retry-After") != ""))
 		}
 		require.Contains(t, answers[email][4], "401")
 		require.Contains(t, answers[email][5], "429")
@@ -119,10 +122,12 @@ func TestLockoutAppliesToOneNetwork(t *testing.T) {
 		require.Equal(t, 401, w.logInFrom("203.0.113.9", "cleo@probity.test", "wrong wrong wrong").status)
 	}
 	require.Equal(t, 429, w.logInFrom("203.0.113.77", "cleo@probity.test", password).status)
-	require.Equal(t, 200, w.logInFrom("198.51.100.7", "cleo@probity.test", password).status, "its owner is not locked out")
+	require.Equal(t, 200, w.logInFrom("198.51.100.7", "cleo@probity.test", password).status,
+		"its owner is not locked out")
 }
 
-// TestCrossSiteRequestsAreRefused: a page of another site can send requests with a browser's cookies, but can change nothing.
+// TestCrossSiteRequestsAreRefused: a page of another site can send requests with a browser's cookies, but can change
+// nothing.
 func TestCrossSiteRequestsAreRefused(t *testing.T) {
 	w := newTestServer(t, nil)
 	b := w.signIn("cleo@probity.test", store.Admin)
@@ -130,7 +135,8 @@ func TestCrossSiteRequestsAreRefused(t *testing.T) {
 		if isSafe(r.Method) || r.access == anyone {
 			continue
 		}
-		path := strings.NewReplacer("{job_id}", "x", "{user}", "x", "{key_id}", "x", "{session_id}", "x").Replace(r.Path)
+		path := strings.NewReplacer("{job_id}", "x", "{user}", "x", "{key_id}", "x", "{session_id}",
+			"x").Replace(r.Path)
 		for name, header := range map[string]map[string]string{
 			"without the token":   {"Cookie": b.cookie},
 			"with another token":  {"Cookie": b.cookie, "X-CSRF-Token": store.CSRFToken("x")},
@@ -141,10 +147,12 @@ func TestCrossSiteRequestsAreRefused(t *testing.T) {
 			require.Equal(t, 403, got.status, "%s %s %s", r.Method, path, name)
 		}
 	}
-	login := w.do(request{method: "POST", path: "/v1/dash/login", body: strings.NewReader(`{"email":"cleo@probity.test","password":"` + password + `"}`),
+	login := w.do(request{method: "POST", path: "/v1/dash/login",
+		body:   strings.NewReader(`{"email":"cleo@probity.test","password":"` + password + `"}`),
 		header: map[string]string{"Content-Type": "application/json", "Sec-Fetch-Site": "cross-site"}})
 	require.Equal(t, 403, login.status)
-	form := w.do(request{method: "POST", path: "/v1/dash/login", body: strings.NewReader(`email=x`), header: map[string]string{"Content-Type": "text/plain"}})
+	form := w.do(request{method: "POST", path: "/v1/dash/login", body: strings.NewReader(`email=x`),
+		header: map[string]string{"Content-Type": "text/plain"}})
 	require.Equal(t, 415, form.status, "what a form can send without asking is not taken")
 }
 
@@ -157,9 +165,11 @@ func TestKeysCannotUseSessionRoutes(t *testing.T) {
 			continue
 		}
 		refused := map[access]int{sessionOnly: 401, adminSession: 403}[r.access]
-		require.Equal(t, refused, w.do(request{method: r.Method, path: path, key: w.adminKey}).status, "%s %s", r.Method, path)
+		require.Equal(t, refused, w.do(request{method: r.Method, path: path, key: w.adminKey}).status, "%s %s",
+			r.Method, path)
 		if r.access == adminSession {
-			require.Equal(t, 401, w.do(request{method: r.Method, path: path, key: w.adminKey + "x"}).status, "%s %s", r.Method, path)
+			require.Equal(t, 401, w.do(request{method: r.Method, path: path, key: w.adminKey + "x"}).status, "%s %s",
+				r.Method, path)
 			require.Equal(t, 403, customer.do(r.Method, path, "").status, path)
 		}
 	}
@@ -167,7 +177,8 @@ func TestKeysCannotUseSessionRoutes(t *testing.T) {
 		path := strings.NewReplacer("{user}", "x", "{key_id}", "x").Replace(r.Path)
 		require.Equal(t, 403, customer.do(r.Method, path, "{}").status, path)
 	}
-	bad := w.do(request{method: "GET", path: "/v1/credits", key: "prb_live_wrong", header: map[string]string{"Cookie": customer.cookie}})
+	bad := w.do(request{method: "GET", path: "/v1/credits", key: "prb_live_wrong",
+		header: map[string]string{"Cookie": customer.cookie}})
 	require.Equal(t, 401, bad.status, "where there is a key, the key alone counts")
 }
 
@@ -194,9 +205,11 @@ func TestChangePassword(t *testing.T) {
 	b := w.signIn("cleo@probity.test", store.Customer)
 	another := w.logIn("cleo@probity.test", password)
 	require.Equal(t, 200, another.status)
-	require.Equal(t, 422, b.do("PUT", "/v1/dash/password", `{"current":"not this one","password":"a new pass phrase"}`).status)
+	require.Equal(t, 422, b.do("PUT", "/v1/dash/password",
+		`{"current":"not this one","password":"a new pass phrase"}`).status)
 	require.Equal(t, 422, b.do("PUT", "/v1/dash/password", `{"current":"`+password+`","password":"short"}`).status)
-	require.Equal(t, 204, b.do("PUT", "/v1/dash/password", `{"current":"`+password+`","password":"a new pass phrase"}`).status)
+	require.Equal(t, 204, b.do("PUT", "/v1/dash/password",
+		`{"current":"`+password+`","password":"a new pass phrase"}`).status)
 	require.Equal(t, 200, b.get("/v1/dash/session").status, "the session that did it stays")
 	require.Len(t, b.get("/v1/dash/sessions").json(t)["sessions"], 1, "all others end")
 	require.Equal(t, 401, w.logIn("cleo@probity.test", password).status)
@@ -216,12 +229,14 @@ func TestUsage(t *testing.T) {
 	days := got.json(t)["days"].([]any)
 	require.Len(t, days, 2)
 	today := days[1].(map[string]any)
-	require.EqualValues(t, []any{2.0, 4.0, 100.0}, []any{today["singles"], today["credits_used"], today["credits_granted"]})
+	require.EqualValues(t, []any{2.0, 4.0, 100.0},
+		[]any{today["singles"], today["credits_used"], today["credits_granted"]})
 	require.Equal(t, job["counts"], today["counts"])
 	keys := got.json(t)["by_key"].([]any)
 	require.Len(t, keys, 1)
 	shop := keys[0].(map[string]any)
-	require.Equal(t, []any{"shop", 2.0, 4.0, job["counts"].(map[string]any)["VALID"]}, []any{shop["name"], shop["singles"], shop["credits_used"], shop["counts"].(map[string]any)["VALID"]})
+	require.Equal(t, []any{"shop", 2.0, 4.0, job["counts"].(map[string]any)["VALID"]},
+		[]any{shop["name"], shop["singles"], shop["credits_used"], shop["counts"].(map[string]any)["VALID"]})
 	sheet := b.get("/v1/dash/usage.csv?days=2")
 	require.Equal(t, 200, sheet.status)
 	require.Contains(t, string(sheet.body), "date,key_id,key_name,singles,credits_used,UNKNOWN,VALID,RISKY,INVALID\n")
@@ -302,8 +317,10 @@ func TestSigningSecretIsRotated(t *testing.T) {
 	require.WithinDuration(t, w.server.now().Add(24*time.Hour), until, time.Minute)
 	last4 := func(secret any) string { return secret.(string)[len(secret.(string))-4:] }
 	state := w.get("/v1/callback-secret", key).json(t)
-	require.Equal(t, []any{last4(second.json(t)["secret"]), last4(first["secret"])}, []any{state["last4"], state["former_last4"]})
-	require.Equal(t, 404, w.do(request{method: "DELETE", path: "/v1/admin/users/none/callback-secret", key: w.adminKey}).status)
+	require.Equal(t, []any{last4(second.json(t)["secret"]), last4(first["secret"])},
+		[]any{state["last4"], state["former_last4"]})
+	require.Equal(t, 404, w.do(request{method: "DELETE", path: "/v1/admin/users/none/callback-secret",
+		key: w.adminKey}).status)
 	require.Equal(t, 204, w.do(request{method: "DELETE", path: of, key: w.adminKey}).status)
 	require.Equal(t, false, w.get("/v1/callback-secret", key).json(t)["signed"])
 }
@@ -433,7 +450,8 @@ func TestOperatorPages(t *testing.T) {
 	require.Equal(t, 403, w.signIn("cleo@probity.test", store.Customer).get("/v1/dash/admin/jobs/"+id).status)
 	probes := b.get("/v1/dash/admin/probes")
 	one := probes.json(t)["probes"].([]any)[0].(map[string]any)
-	require.Equal(t, []any{"shop.test", "INVALID", "ann@probity.test"}, []any{one["domain"], one["status"], one["user"]})
+	require.Equal(t, []any{"shop.test", "INVALID", "ann@probity.test"},
+		[]any{one["domain"], one["status"], one["user"]})
 	require.NotContains(t, string(probes.body), "nobody@shop.test")
 	require.Equal(t, true, b.get("/v1/dash/admin/node").json(t)["ready"])
 	require.Greater(t, len(b.get("/v1/dash/admin/providers").json(t)["providers"].([]any)), 5)
@@ -467,12 +485,14 @@ func TestLoginsAreRateLimitedByNetwork(t *testing.T) {
 	w := newTestServer(t, func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
 	w.signIn("cleo@probity.test", store.Customer)
 	for i := range store.LoginsPerMinute {
-		require.Equal(t, 401, w.logInFrom(fmt.Sprintf("192.0.2.%d", i), fmt.Sprintf("stranger%d@probity.test", i), "a guess of many").status)
+		require.Equal(t, 401, w.logInFrom(fmt.Sprintf("192.0.2.%d", i), fmt.Sprintf("stranger%d@probity.test", i),
+			"a guess of many").status)
 	}
 	r := w.logInFrom("192.0.2.250", "cleo@probity.test", password)
 	require.Equal(t, 429, r.status)
 	require.NotEmpty(t, r.header.Get("Retry-After"))
-	require.Equal(t, 200, w.logInFrom("198.51.100.7", "cleo@probity.test", password).status, "strangers fill their own window only")
+	require.Equal(t, 200, w.logInFrom("198.51.100.7", "cleo@probity.test", password).status,
+		"strangers fill their own window only")
 }
 
 func TestTooManyLoginsGetRetryAfter(t *testing.T) {

@@ -20,8 +20,8 @@ func getTOTP(c *call) error {
 	return c.SendJSON(httpd.StatusOK, map[string]any{"on": c.identity.User.TOTP, "recovery_codes_left": left})
 }
 
-// newTOTP makes a secret for the account's authenticator app. It requires the password: a session that was left open must not
-// be enough to lock its owner out.
+// newTOTP makes a secret for the account's authenticator app. It requires the password: a session that was left open
+// must not be enough to lock its owner out.
 func newTOTP(c *call) error {
 	d := c.Document()
 	password, err := d.RequiredText("password")
@@ -35,7 +35,8 @@ func newTOTP(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.SendJSON(httpd.StatusCreated, map[string]any{"secret": secret, "url": totpURL(c.identity.User.Email, secret)})
+	return c.SendJSON(httpd.StatusCreated, map[string]any{"secret": secret,
+		"url": totpURL(c.identity.User.Email, secret)})
 }
 
 // totpURL is the secret as a URL for authenticator apps, the key URI of Google Authenticator.

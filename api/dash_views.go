@@ -82,7 +82,8 @@ func endQuarantine(c *call) error {
 		r.Cause = err
 		return r
 	}
-	if err := c.srv.deps.Store.Audit(store.AuditEvent{At: c.srv.now(), By: actor(c), Action: "release", Target: egress, Note: node + " " + route}); err != nil {
+	if err := c.srv.deps.Store.Audit(store.AuditEvent{At: c.srv.now(), By: actor(c), Action: "release", Target: egress,
+		Note: node + " " + route}); err != nil {
 		return err
 	}
 	c.Ctx.Response.SetStatusCode(httpd.StatusNoContent)

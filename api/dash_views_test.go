@@ -55,7 +55,8 @@ func TestOperatorSeesQueuesAndEndsQuarantine(t *testing.T) {
 	require.EqualValues(t, 7, traces.json(t)["traces"].([]any)[0].(map[string]any)["attempts"])
 	require.Equal(t, 422, b.do("POST", "/v1/dash/admin/traces", `{"email":"x"}`).status)
 	release := func(node, route string) int {
-		return b.do("POST", "/v1/dash/admin/lanes/release", `{"node":"`+node+`","egress":"192.0.2.1","route":"`+route+`"}`).status
+		return b.do("POST", "/v1/dash/admin/lanes/release",
+			`{"node":"`+node+`","egress":"192.0.2.1","route":"`+route+`"}`).status
 	}
 	require.Equal(t, 404, release("n2", "mx.shop.test"))
 	require.Equal(t, 404, release("n1", "mx.other.test"))
@@ -63,7 +64,8 @@ func TestOperatorSeesQueuesAndEndsQuarantine(t *testing.T) {
 	require.Equal(t, 404, release("n1", "mx.shop.test"))
 	events, err := w.store.AuditEvents("", 1)
 	require.NoError(t, err)
-	require.Equal(t, []string{"release", "192.0.2.1", "n1 mx.shop.test"}, []string{events[0].Action, events[0].Target, events[0].Note})
+	require.Equal(t, []string{"release", "192.0.2.1", "n1 mx.shop.test"},
+		[]string{events[0].Action, events[0].Target, events[0].Note})
 	seen.unreachable = true
 	require.Equal(t, 503, release("n1", "mx.shop.test"))
 }

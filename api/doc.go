@@ -3,11 +3,13 @@
 // It handles requests, limits and permissions. It does not know how an address is verified (coordinator,
 // engine) or what survives a crash (store). It opens no socket: it serves listeners that it is given.
 //
-// Package api/httpd serves the requests: connections, framing, deadlines, bodies, refusals. This package has the routes and says
-// for each who may use it (authorize.go), what it does, and what errors of other packages mean to a client (codes.go).
+// Package api/httpd serves the requests: connections, framing, deadlines, bodies, refusals. This package has the routes
+// and says for each who may use it (authorize.go), what it does, and what errors of other packages mean to a client
+// (codes.go).
 //
 // Invariants:
-//  1. A handler returns an error of the package that failed, or a refusal; only codes.go and api/httpd know what that is in HTTP.
+//  1. A handler returns an error of the package that failed, or a refusal; only codes.go and api/httpd know what that
+//     is in HTTP.
 //  2. A detail says what is wrong and what to do; it never repeats a key, a password or a whole address.
 //  3. Permissions are checked on the path as it was sent, before the body is requested.
 //  4. A key opens only routes of its scopes, and never one that needs a session.

@@ -9,12 +9,13 @@ import (
 	"probity/store"
 )
 
-// A download of a job by one key, session or link in one form is recorded once per downloadAuditInterval, so that no client can
-// fill the store. The last maxAuditedDownloads are kept in memory: after a restart, or once they are evicted, one more is recorded.
+// A download of a job by one key, session or link in one form is recorded once per downloadAuditInterval, so that no
+// client can fill the store. The last maxAuditedDownloads are kept in memory: after a restart, or once they are
+// evicted, one more is recorded.
 const downloadAuditInterval, maxAuditedDownloads = time.Hour, 10_000
 
-// auditDownload records a download before it is sent: the job and account, the key, session or link, the form, and whether it is a
-// range. What could not be recorded is not sent. Concurrent requests may record one entry each.
+// auditDownload records a download before it is sent: the job and account, the key, session or link, the form, and
+// whether it is a range. What could not be recorded is not sent. Concurrent requests may record one entry each.
 func auditDownload(c *call, j *store.Job, f results.Filter, part httpd.ByteRange) error {
 	by, with := actor(c), "key "+c.identity.Key
 	switch {
@@ -36,7 +37,8 @@ func auditDownload(c *call, j *store.Job, f results.Filter, part httpd.ByteRange
 	if part.IsRange {
 		form = append(form, "range")
 	}
-	action := store.AuditEvent{At: c.srv.now(), By: by, Action: "download", Target: j.ID, Note: j.Account + " " + with + " " + strings.Join(form, " ")}
+	action := store.AuditEvent{At: c.srv.now(), By: by, Action: "download", Target: j.ID,
+		Note: j.Account + " " + with + " " + strings.Join(form, " ")}
 	same := action.Target + " " + action.Note
 	if last, ok := c.srv.auditedDownloads.Get(same); ok && action.At.Sub(last) < downloadAuditInterval {
 		return nil

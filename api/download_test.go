@@ -13,8 +13,8 @@ import (
 	"probity/store"
 )
 
-// TestEachDownloadIsAudited fetches results with a key, from the dashboard and by a signed link, in several forms: each has exactly
-// one entry in the audit log within an hour. An answer without rows has none.
+// TestEachDownloadIsAudited fetches results with a key, from the dashboard and by a signed link, in several forms: each
+// has exactly one entry in the audit log within an hour. An answer without rows has none.
 func TestEachDownloadIsAudited(t *testing.T) {
 	w := newTestServer(t, nil)
 	links := make(chan string, 8)
@@ -31,7 +31,8 @@ func TestEachDownloadIsAudited(t *testing.T) {
 	account := b.get("/v1/dash/session").json(t)["user"].(map[string]any)["id"].(string)
 	body, kind := encodeForm(part{"file", "l.csv", "email\nann@shop.test\n"}, part{"callback_url", "", receiver.URL})
 	up := w.do(request{method: "POST", path: "/v1/verify/bulk", body: strings.NewReader(body),
-		header: map[string]string{"Cookie": b.cookie, "X-CSRF-Token": b.csrf, "Sec-Fetch-Site": "same-origin", "Content-Type": kind}})
+		header: map[string]string{"Cookie": b.cookie, "X-CSRF-Token": b.csrf, "Sec-Fetch-Site": "same-origin",
+			"Content-Type": kind}})
 	require.Equal(t, 202, up.status, "%s", up.body)
 	id := up.json(t)["job_id"].(string)
 	link := strings.TrimPrefix(<-links, "http://probity.test")
@@ -44,17 +45,21 @@ func TestEachDownloadIsAudited(t *testing.T) {
 	require.Equal(t, 200, signed.status, "%s", signed.body)
 	stored := w.get(path+"?compress=zstd", key)
 	require.Equal(t, 200, stored.status)
-	ranged := w.do(request{method: "GET", path: path + "?compress=zstd", key: key, header: map[string]string{"Range": "bytes=2-5"}})
+	ranged := w.do(request{method: "GET", path: path + "?compress=zstd", key: key,
+		header: map[string]string{"Range": "bytes=2-5"}})
 	require.Equal(t, 206, ranged.status)
 	for range 20 {
-		again := w.do(request{method: "GET", path: path + "?compress=zstd", key: key, header: map[string]string{"Range": "bytes=0-0"}})
+		again := w.do(request{method: "GET", path: path + "?compress=zstd", key: key,
+			header: map[string]string{"Range": "bytes=0-0"}})
 		require.Equal(t, 206, again.status)
 		require.Equal(t, 200, w.get(path+"?compress=gzip&status=RISKY,VALID", key).status)
 		require.Equal(t, 200, w.get(link, "").status)
 	}
 	require.Equal(t, 200, w.do(request{method: "HEAD", path: path, key: key}).status)
-	require.Equal(t, 304, w.do(request{method: "GET", path: path + "?compress=zstd", key: key, header: map[string]string{"If-None-Match": stored.header.Get("ETag")}}).status)
-	require.Equal(t, 416, w.do(request{method: "GET", path: path + "?compress=zstd", key: key, header: map[string]string{"Range": "bytes=99999-"}}).status)
+	require.Equal(t, 304, w.do(request{method: "GET", path: path + "?compress=zstd", key: key,
+		header: map[string]string{"If-None-Match": stored.header.Get("ETag")}}).status)
+	require.Equal(t, 416, w.do(request{method: "GET", path: path + "?compress=zstd", key: key,
+		header: map[string]string{"Range": "bytes=99999-"}}).status)
 	require.Equal(t, 404, w.get(path, w.key).status)
 	require.Equal(t, 403, w.get(link[:len(link)-4]+"AAAA", "").status)
 
@@ -71,9 +76,11 @@ func TestEachDownloadIsAudited(t *testing.T) {
 	}
 	keyID := strings.Fields(notes[0])[1]
 	session := b.get("/v1/dash/session").json(t)["session_id"].(string)
-	require.Equal(t, []string{"key " + keyID + " csv zstd range", "key " + keyID + " csv zstd", "signed link csv", "session " + session + " jsonl",
+	require.Equal(t, []string{"key " + keyID + " csv zstd range", "key " + keyID + " csv zstd", "signed link csv",
+		"session " + session + " jsonl",
 		"key " + keyID + " csv gzip VALID RISKY"}, notes)
-	require.Equal(t, []string{"dash@probity.test", "dash@probity.test", "signed link", "dash@probity.test", "dash@probity.test"}, by)
+	require.Equal(t, []string{"dash@probity.test", "dash@probity.test", "signed link", "dash@probity.test",
+		"dash@probity.test"}, by)
 	require.Len(t, w.get("/v1/admin/audit?action=download&by=signed", w.adminKey).json(t)["acts"].([]any), 1)
 	require.NotContains(t, w.auditActions("limit=100"), "download", "they do not hide what admins did")
 

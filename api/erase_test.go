@@ -23,10 +23,12 @@ func TestErasureReturnsReceipt(t *testing.T) {
 	w.nodes.away.Store(true)
 	w.uploadAndWait(w.key, part{"file", "l.csv", "email,note\nann@shop.test,x\nbo@shop.test,ask ann@shop.test\nAnn@shop.test,\n"})
 	w.uploadAndWait(w.key, part{"file", "m.csv", "email\nbo@shop.test\n"})
-	require.Equal(t, 200, w.do(request{method: "POST", path: "/v1/verify/single", key: w.key, body: strings.NewReader(`{"email":"ann@shop.test"}`),
+	require.Equal(t, 200, w.do(request{method: "POST", path: "/v1/verify/single", key: w.key,
+		body:   strings.NewReader(`{"email":"ann@shop.test"}`),
 		header: map[string]string{"Content-Type": "application/json", "Idempotency-Key": "k"}}).status)
 
-	require.Equal(t, 202, w.post("/v1/feedback", w.key, `{"reports":[{"email":"ann@shop.test","outcome":"delivered","at":"2026-03-01T12:00:00Z"}]}`).status)
+	require.Equal(t, 202, w.post("/v1/feedback", w.key,
+		`{"reports":[{"email":"ann@shop.test","outcome":"delivered","at":"2026-03-01T12:00:00Z"}]}`).status)
 	r := w.post("/v1/admin/erase", w.adminKey, `{"address":" Ann@shop.test"}`)
 	require.Equal(t, 202, r.status, "%s", r.body)
 	got := r.json(t)
@@ -35,13 +37,15 @@ func TestErasureReturnsReceipt(t *testing.T) {
 	asked, err := time.Parse(time.RFC3339, got["asked_at"].(string))
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now(), asked, time.Minute)
-	for key, want := range map[string]any{"status": "open", "jobs": 1.0, "rows": 2.0, "cached": 2.0, "answers": 1.0, "reports": 1.0, "done_at": nil, "problem": nil} {
+	for key, want := range map[string]any{"status": "open", "jobs": 1.0, "rows": 2.0, "cached": 2.0, "answers": 1.0,
+		"reports": 1.0, "done_at": nil, "problem": nil} {
 		require.Equal(t, want, got[key], key)
 	}
 	require.Equal(t, "p1", got["caches"].([]any)[0].(map[string]any)["node"])
 	ages := got["ages_out"].([]any)
 	require.Len(t, ages, 1)
-	require.Equal(t, map[string]any{"what": "the cache of p2", "until": asked.AddDate(0, 0, 31).Format(time.RFC3339)}, ages[0])
+	require.Equal(t, map[string]any{"what": "the cache of p2", "until": asked.AddDate(0, 0, 31).Format(time.RFC3339)},
+		ages[0])
 	require.NotContains(t, string(r.body), "shop.test")
 
 	w.nodes.away.Store(false)
@@ -49,11 +53,13 @@ func TestErasureReturnsReceipt(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- w.server.deps.Eraser.Run(ctx) }()
 	path := "/v1/admin/erasures/" + got["erasure_id"].(string)
-	require.Eventually(t, func() bool { return w.get(path, w.adminKey).json(t)["status"] == "done" }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return w.get(path, w.adminKey).json(t)["status"] == "done" }, 20*time.Second,
+		time.Millisecond)
 	stop()
 	require.NoError(t, <-ended)
 	done := w.get(path, w.adminKey).json(t)
-	for key, want := range map[string]any{"jobs": 1.0, "rows": 2.0, "cached": 3.0, "ages_out": []any{}, "address_sha256": got["address_sha256"]} {
+	for key, want := range map[string]any{"jobs": 1.0, "rows": 2.0, "cached": 3.0, "ages_out": []any{},
+		"address_sha256": got["address_sha256"]} {
 		require.Equal(t, want, done[key], key)
 	}
 
@@ -75,8 +81,8 @@ func TestErasureReturnsReceipt(t *testing.T) {
 	require.Equal(t, []string{"erase", "erase"}, w.auditActions("action=erase"))
 }
 
-// TestErasureStopsWaitingWhenClientDisconnects: a request that waits for another erasure ends when its client disconnects, and
-// its erasure is kept.
+// TestErasureStopsWaitingWhenClientDisconnects: a request that waits for another erasure ends when its client
+// disconnects, and its erasure is kept.
 func TestErasureStopsWaitingWhenClientDisconnects(t *testing.T) {
 	w := newTestServer(t, nil)
 	busy := make(chan struct{})
@@ -106,7 +112,8 @@ func TestErasureStopsWaitingWhenClientDisconnects(t *testing.T) {
 	second := begin("bo@shop.test")
 	asked(2)
 	require.NoError(t, second.Close())
-	require.Eventually(t, func() bool { return answers() > before }, 10*time.Second, time.Millisecond, "the request ended, though the other is under way")
+	require.Eventually(t, func() bool { return answers() > before }, 10*time.Second, time.Millisecond,
+		"the request ended, though the other is under way")
 	asked(2)
 	close(busy)
 	res, err := http.ReadResponse(bufio.NewReader(first), nil)

@@ -12,15 +12,16 @@ import (
 	"probity/store"
 )
 
-// TestLimitedAdminKeyMakesNothingBeyondItself tries every admin route with an admin's key that has networks and an end. What would
-// outlive it, or reach further, is refused; and at the end there is nothing that does.
+// TestLimitedAdminKeyMakesNothingBeyondItself tries every admin route with an admin's key that has networks and an end.
+// What would outlive it, or reach further, is refused; and at the end there is nothing that does.
 func TestLimitedAdminKeyMakesNothingBeyondItself(t *testing.T) {
 	w := newTestServer(t, nil)
 	networks, err := store.ParseNetworks([]string{"127.0.0.0/8"})
 	require.NoError(t, err)
 	ends := w.server.now().Add(10 * time.Minute).UTC().Truncate(time.Second)
 	limited := w.newKey(w.admin.ID, store.NewKey{Scopes: store.ScopeAdmin, Networks: networks, Expires: ends})
-	former, _, err := w.store.AddUser(t.Context(), store.NewUser{Email: "former@probity.test", Role: store.Admin}, "test", w.server.now())
+	former, _, err := w.store.AddUser(t.Context(), store.NewUser{Email: "former@probity.test", Role: store.Admin},
+		"test", w.server.now())
 	require.NoError(t, err)
 	require.NoError(t, w.store.DisableUser(former.ID, "test", w.server.now()))
 	before, err := w.store.Keys("")
@@ -49,13 +50,18 @@ func TestLimitedAdminKeyMakesNothingBeyondItself(t *testing.T) {
 		{"POST /v1/admin/keys", `{"user":"root@probity.test","name":"k","scopes":["admin"]}`, 403, person},
 		{"POST /v1/admin/keys", `{"user":"root@probity.test","name":"k","scopes":["verify","admin"],"networks":["127.0.0.1"]}`, 403, person},
 		{"POST /v1/admin/keys", `{"user":"ann@probity.test","name":"silent"}`, 201, ""},
-		{"POST /v1/admin/keys", `{"user":"ann@probity.test","name":"narrower","networks":["127.0.0.0/16","127.9.9.9"]}`, 201, ""},
-		{"POST /v1/admin/keys", `{"user":"ann@probity.test","name":"k","networks":["127.0.0.1","0.0.0.0/0"]}`, 403, "0.0.0.0/0"},
+		{"POST /v1/admin/keys", `{"user":"ann@probity.test","name":"narrower","networks":["127.0.0.0/16","127.9.9.9"]}`,
+			201, ""},
+		{"POST /v1/admin/keys", `{"user":"ann@probity.test","name":"k","networks":["127.0.0.1","0.0.0.0/0"]}`, 403,
+			"0.0.0.0/0"},
 		{"POST /v1/admin/keys", `{"user":"ann@probity.test","name":"k","networks":["::/0"]}`, 403, "::/0"},
-		{"POST /v1/admin/keys", `{"user":"ann@probity.test","name":"k","networks":["126.0.0.0/7"]}`, 403, "126.0.0.0/7"},
+		{"POST /v1/admin/keys", `{"user":"ann@probity.test","name":"k","networks":["126.0.0.0/7"]}`, 403,
+			"126.0.0.0/7"},
 		{"POST /v1/admin/keys", `{"user":"ann@probity.test","name":"k","networks":[]}`, 422, "networks is empty"},
-		{"POST /v1/admin/keys", `{"user":"ann@probity.test","name":"k","expires_at":"` + ends.Add(time.Second).Format(time.RFC3339) + `"}`, 403, "end no later"},
-		{"POST /v1/admin/keys", `{"user":"ann@probity.test","name":"sooner","expires_at":"` + ends.Add(-time.Minute).Format(time.RFC3339) + `"}`, 201, ""},
+		{"POST /v1/admin/keys", `{"user":"ann@probity.test","name":"k","expires_at":"` +
+			ends.Add(time.Second).Format(time.RFC3339) + `"}`, 403, "end no later"},
+		{"POST /v1/admin/keys", `{"user":"ann@probity.test","name":"sooner","expires_at":"` +
+			ends.Add(-time.Minute).Format(time.RFC3339) + `"}`, 201, ""},
 		{"DELETE /v1/admin/keys/{key_id}", "k_none", 404, ""},
 		{"GET /v1/admin/credits", "", 422, ""},
 		{"POST /v1/admin/credits", `{"user":"ann@probity.test","amount":1}`, 200, ""},

@@ -26,7 +26,8 @@ func (d fakeDNS) Route(_ context.Context, domain string) engine.Route {
 	case strings.HasPrefix(domain, "null"):
 		return d.table.NewRoute([]engine.MX{{Host: "."}})
 	}
-	return d.table.NewRoute([]engine.MX{{Preference: 10, Host: "mx1." + domain}, {Preference: 20, Host: "mx2." + domain}})
+	return d.table.NewRoute([]engine.MX{{Preference: 10, Host: "mx1." + domain},
+		{Preference: 20, Host: "mx2." + domain}})
 }
 
 type fakeLists struct{}
@@ -100,8 +101,9 @@ func (p *fakeProber) verdict(a engine.Address, cached bool) engine.Verdict {
 	v := engine.VerdictFor(reason, "pretend/"+reason.String(), 0, time.Now())
 	v.ProviderName, v.SMTPValid, v.FromCache = "other", reason == engine.ReasonNone, cached
 	if reason == engine.ReasonMailboxNotFound {
-		v.Details = engine.Details{Host: "mx1." + a.Domain(), Code: 550, Enhanced: engine.Enhanced{Class: 5, Subject: 1, Detail: 1},
-			Message: "550 5.1.1 <address> unknown", Stage: engine.StageRcpt, Attempts: 1}
+		v.Details = engine.Details{Host: "mx1." + a.Domain(), Code: 550,
+			Enhanced: engine.Enhanced{Class: 5, Subject: 1, Detail: 1},
+			Message:  "550 5.1.1 <address> unknown", Stage: engine.StageRcpt, Attempts: 1}
 	}
 	return v
 }
@@ -114,7 +116,8 @@ func (p *fakeProber) Single(ctx context.Context, a wire.SingleRequest) (wire.Ans
 	p.wait(ctx)
 	if ctx.Err() != nil || strings.HasPrefix(a.Address.Local(), "slow") {
 		<-ctx.Done()
-		return wire.Answer{Verdict: engine.VerdictFor(engine.ReasonTimeout, "pretend/timeout", 0, time.Now()), Node: "node-1"}, nil
+		return wire.Answer{Verdict: engine.VerdictFor(engine.ReasonTimeout, "pretend/timeout", 0, time.Now()),
+			Node: "node-1"}, nil
 	}
 	if a.NoSMTP {
 		v := engine.VerdictFor(engine.ReasonSMTPNotChecked, "policy/not-probed", 0, time.Now())
@@ -123,7 +126,8 @@ func (p *fakeProber) Single(ctx context.Context, a wire.SingleRequest) (wire.Ans
 		}
 		return wire.Answer{Verdict: v}, nil
 	}
-	return wire.Answer{Verdict: p.verdict(a.Address, a.MaxAge > 0 && strings.HasPrefix(a.Address.Local(), "cached")), Node: "node-1"}, nil
+	return wire.Answer{Verdict: p.verdict(a.Address, a.MaxAge > 0 && strings.HasPrefix(a.Address.Local(), "cached")),
+		Node: "node-1"}, nil
 }
 
 func (p *fakeProber) Verify(ctx context.Context, b *wire.Batch, _ time.Duration, emit func(wire.Results)) error {

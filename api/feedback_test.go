@@ -15,7 +15,8 @@ import (
 
 // sendCSV reports in CSV.
 func (w *testServer) sendCSV(key, text string) reply {
-	return w.do(request{method: "POST", path: "/v1/feedback", key: key, body: strings.NewReader(text), header: map[string]string{"Content-Type": "text/csv"}})
+	return w.do(request{method: "POST", path: "/v1/feedback", key: key, body: strings.NewReader(text),
+		header: map[string]string{"Content-Type": "text/csv"}})
 }
 
 // match matches what was reported.
@@ -49,8 +50,10 @@ func TestFeedbackIsMatchedWithOwnVerdicts(t *testing.T) {
 		{"email":"nobody@shop.test","outcome":"bounced_soft","at":"`+later+`","bounce_text":"550 5.1.1 User unknown"}]}`)
 	require.Equal(t, 202, r.status, "%s", r.body)
 	require.JSONEq(t, `{"accepted":2,"repeated":0}`, string(r.body))
-	text := "email,outcome,at,bounce_text\r\ncy@shop.test,complained," + later + ",\r\nbo@shop.test,bounced_hard," + later + ",\"550 5.1.1 no such\nuser\"\r\n" +
-		"dee@shop.test,bounced_hard," + later + ",550 5.7.1 Message rejected as spam\nstranger@shop.test,delivered," + later + ",\n"
+	text := "email,outcome,at,bounce_text\r\ncy@shop.test,complained," + later + ",\r\nbo@shop.test,bounced_hard," +
+		later + ",\"550 5.1.1 no such\nuser\"\r\n" +
+		"dee@shop.test,bounced_hard," + later + ",550 5.7.1 Message rejected as spam\nstranger@shop.test,delivered," +
+		later + ",\n"
 	require.JSONEq(t, `{"accepted":4,"repeated":0}`, string(w.sendCSV(w.key, text).body))
 	require.JSONEq(t, `{"accepted":0,"repeated":4}`, string(w.sendCSV(w.key, text).body))
 	_, all := w.accuracy(w.key)
@@ -61,7 +64,8 @@ func TestFeedbackIsMatchedWithOwnVerdicts(t *testing.T) {
 	rows, all := w.accuracy(w.key)
 	require.Equal(t, []any{0.0, 1.0}, []any{all["waiting"], all["unmatched"]})
 	valid, invalid := rows["VALID"], rows["INVALID"]
-	require.Equal(t, []any{3.0, 1.0, 1.0, 1.0, 1.0}, []any{valid["n"], valid["delivered"], valid["complained"], valid["bounced"], valid["unclear"]})
+	require.Equal(t, []any{3.0, 1.0, 1.0, 1.0, 1.0},
+		[]any{valid["n"], valid["delivered"], valid["complained"], valid["bounced"], valid["unclear"]})
 	require.InDelta(t, 2.0/3, valid["accuracy"].(map[string]any)["value"], 1e-9)
 	require.Equal(t, []any{1.0, 1.0, "mailbox_not_found"}, []any{invalid["n"], invalid["bounced"], invalid["reason"]})
 	require.Equal(t, 1.0, invalid["accuracy"].(map[string]any)["value"])
@@ -104,13 +108,16 @@ func TestDetailsHaveAProbability(t *testing.T) {
 	require.InDelta(t, 0.95, single["probability"], 0.01)
 	require.Equal(t, float64(outcome.MinObservations), single["probability_n"])
 	var batch struct{ Results []json.RawMessage }
-	require.NoError(t, json.Unmarshal(w.post("/v1/verify/batch", w.key, `{"emails":["ann@shop.test"],"details":true}`).body, &batch))
+	require.NoError(t, json.Unmarshal(w.post("/v1/verify/batch", w.key,
+		`{"emails":["ann@shop.test"],"details":true}`).body, &batch))
 	require.Equal(t, single["probability"], detailsOf(batch.Results[0])["probability"])
 	job := w.uploadAndWait(w.key, part{"details", "", "true"}, part{"file", "l.csv", "email\nann@shop.test\n"})
 	row := detailsOf(w.get(job["results_url"].(string)+"?format=jsonl", w.key).body)
 	require.Equal(t, single["probability"], row["probability"])
-	require.Nil(t, detailsOf(w.post("/v1/verify/single", w.testKey, `{"email":"valid@example.com","details":true}`).body)["probability"])
-	require.JSONEq(t, `{"accepted":1,"repeated":0}`, string(w.sendCSV(w.testKey, "email,outcome,at\nvalid@example.com,delivered,2026-03-01T12:00:00Z\n").body))
+	require.Nil(t, detailsOf(w.post("/v1/verify/single", w.testKey,
+		`{"email":"valid@example.com","details":true}`).body)["probability"])
+	require.JSONEq(t, `{"accepted":1,"repeated":0}`,
+		string(w.sendCSV(w.testKey, "email,outcome,at\nvalid@example.com,delivered,2026-03-01T12:00:00Z\n").body))
 	_, all := w.accuracy(w.testKey)
 	require.Equal(t, 0.0, all["waiting"], "it is not kept")
 }
@@ -121,13 +128,18 @@ func TestFeedbackThatCannotBeRead(t *testing.T) {
 	const good = `{"email":"ann@shop.test","outcome":"delivered","at":"2026-03-01T12:00:00Z"}`
 	for body, want := range map[string]string{
 		`{"reports":[]}`: "reports must be a list of 1 to 20000 objects",
-		`{"reports":[` + good + `,{"outcome":"x"}]}`:                                             "reports[1]: email is missing",
-		`{"reports":[{"emial":"a"}]}`:                                                            "reports[0]: \"emial\" is not known: did you mean email?",
-		strings.Replace(`{"reports":[`+good+`]}`, "delivered", "opened", 1):                      "reports[0]: outcome must be one of delivered,",
-		strings.Replace(`{"reports":[`+good+`]}`, "2026-03-01T12:00:00Z", "yesterday", 1):        "reports[0]: at must be a time",
-		strings.Replace(`{"reports":[`+good+`]}`, "2026-03-01", "2126-03-01", 1):                 "reports[0]: at must be a time before now",
-		strings.Replace(`{"reports":[`+good+`]}`, `"email":"ann@`, `"address_sha256":"@`, 1):     "reports[0]: address_sha256 must be 64",
-		strings.Replace(`{"reports":[`+good+`]}`, `"outcome"`, `"address_sha256":"","email"`, 1): "email was sent twice",
+		`{"reports":[` + good + `,{"outcome":"x"}]}`: "reports[1]: email is missing",
+		`{"reports":[{"emial":"a"}]}`:                "reports[0]: \"emial\" is not known: did you mean email?",
+		strings.Replace(`{"reports":[`+good+`]}`, "delivered", "opened",
+			1): "reports[0]: outcome must be one of delivered,",
+		strings.Replace(`{"reports":[`+good+`]}`, "2026-03-01T12:00:00Z", "yesterday",
+			1): "reports[0]: at must be a time",
+		strings.Replace(`{"reports":[`+good+`]}`, "2026-03-01", "2126-03-01",
+			1): "reports[0]: at must be a time before now",
+		strings.Replace(`{"reports":[`+good+`]}`, `"email":"ann@`, `"address_sha256":"@`,
+			1): "reports[0]: address_sha256 must be 64",
+		strings.Replace(`{"reports":[`+good+`]}`, `"outcome"`, `"address_sha256":"","email"`,
+			1): "email was sent twice",
 	} {
 		r := w.post("/v1/feedback", w.key, body)
 		require.Equal(t, 422, r.status, body)
@@ -150,9 +162,11 @@ func TestFeedbackThatCannotBeRead(t *testing.T) {
 	}
 	_, all := w.accuracy(w.key)
 	require.Equal(t, 0.0, all["waiting"])
-	r := w.do(request{method: "POST", path: "/v1/feedback", key: w.key, body: strings.NewReader(head), header: map[string]string{"Content-Type": "text/csv; charset=latin1"}})
+	r := w.do(request{method: "POST", path: "/v1/feedback", key: w.key, body: strings.NewReader(head),
+		header: map[string]string{"Content-Type": "text/csv; charset=latin1"}})
 	require.Equal(t, 415, r.status)
 	require.Equal(t, 202, w.sendCSV(w.key, "\xef\xbb\xbf"+head+row).status)
 	sum := strings.Repeat("0a", 32)
-	require.Equal(t, 202, w.sendCSV(w.key, "address_sha256,outcome,at\n"+sum+",delivered,2026-03-01T12:00:00Z\n").status)
+	require.Equal(t, 202, w.sendCSV(w.key, "address_sha256,outcome,at\n"+sum+
+		",delivered,2026-03-01T12:00:00Z\n").status)
 }

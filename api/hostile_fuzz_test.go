@@ -13,7 +13,8 @@ import (
 
 // FuzzOrigin: an accepted origin is one that a browser would send, and is its own origin.
 func FuzzOrigin(f *testing.F) {
-	for _, s := range []string{"https://shop.example", "https://Shop.Example:8443/x?y#z", "http://[::1]:80", "https://a:b@shop.example", "null", "//x", "https://é.example",
+	for _, s := range []string{"https://shop.example", "https://Shop.Example:8443/x?y#z", "http://[::1]:80",
+		"https://a:b@shop.example", "null", "//x", "https://é.example",
 		"https://shop.example\r\nX: y", "javascript://x"} {
 		f.Add(s)
 	}
@@ -49,7 +50,8 @@ func FuzzStatuses(f *testing.F) {
 
 // FuzzRequests: any document is a request or is refused.
 func FuzzRequests(f *testing.F) {
-	for _, s := range []string{`{"email":"ann@shop.test","timeout":5,"max_age":0,"details":true}`, `{"email":1}`, `{"email":"a","limits":{"single_per_minute":-1}}`,
+	for _, s := range []string{`{"email":"ann@shop.test","timeout":5,"max_age":0,"details":true}`, `{"email":1}`,
+		`{"email":"a","limits":{"single_per_minute":-1}}`,
 		`{"email":"root@probity.test","role":"admin","credits":10,"password":"x"}`, `{"limits":[]}`} {
 		f.Add([]byte(s))
 	}

@@ -19,7 +19,8 @@ const formMemory = 4 << 20
 
 // formPart is a form's part with a header of our own.
 func formPart(lines string) string {
-	return "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"l.csv\"" + lines + "\r\n\r\nemail\nann@shop.test\r\n"
+	return "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"l.csv\"" + lines +
+		"\r\n\r\nemail\nann@shop.test\r\n"
 }
 
 // TestFormBombs: forms that try to fill memory are refused, and little of them is kept.
@@ -31,25 +32,28 @@ func TestFormBombs(t *testing.T) {
 		names += fmt.Sprintf("--b\r\nContent-Disposition: form-data; name=\"%d%s\"\r\n\r\n\r\n", i, big[:1<<20])
 	}
 	for name, body := range map[string]string{
-		"a header of megabytes":    formPart("\r\nX-Long: " + big),
-		"many headers":             formPart(strings.Repeat("\r\nX-A: b", 100_000)),
-		"a name of megabytes":      "--b\r\nContent-Disposition: form-data; name=\"" + big + "\"\r\n\r\n\r\n--b--\r\n",
-		"many long names":          names + "--b--\r\n",
-		"words before the form":    big,
-		"lines before the form":    strings.Repeat("x\r\n", 1<<20),
-		"a thousand parts":         strings.Repeat("--b\r\nContent-Disposition: form-data; name=\"\"\r\n\r\n\r\n", 1000) + "--b--\r\n",
+		"a header of megabytes": formPart("\r\nX-Long: " + big),
+		"many headers":          formPart(strings.Repeat("\r\nX-A: b", 100_000)),
+		"a name of megabytes":   "--b\r\nContent-Disposition: form-data; name=\"" + big + "\"\r\n\r\n\r\n--b--\r\n",
+		"many long names":       names + "--b--\r\n",
+		"words before the form": big,
+		"lines before the form": strings.Repeat("x\r\n", 1<<20),
+		"a thousand parts": strings.Repeat("--b\r\nContent-Disposition: form-data; name=\"\"\r\n\r\n\r\n",
+			1000) + "--b--\r\n",
 		"a form in a form":         "--b\r\nContent-Disposition: form-data; name=\"x\"\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n" + strings.Repeat("--c\r\n\r\n", 50_000) + "--b--\r\n",
 		"boundaries without parts": strings.Repeat("--b\r\n", 1<<20),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var before, now runtime.MemStats
 			runtime.ReadMemStats(&before)
-			r := w.do(request{method: "POST", path: "/v1/verify/bulk", key: w.key, body: onlyReader{strings.NewReader(body)},
+			r := w.do(request{method: "POST", path: "/v1/verify/bulk", key: w.key,
+				body:   onlyReader{strings.NewReader(body)},
 				header: map[string]string{"Content-Type": "multipart/form-data; boundary=b"}})
 			runtime.ReadMemStats(&now)
 			require.Contains(t, []int{400, 422}, r.status, "%s", r.body)
 			r.detail(t)
-			require.Less(t, now.TotalAlloc-before.TotalAlloc, uint64(formMemory), "bytes allocated, the client's among them")
+			require.Less(t, now.TotalAlloc-before.TotalAlloc, uint64(formMemory),
+				"bytes allocated, the client's among them")
 		})
 	}
 	require.Zero(t, w.jobFolderCount())
@@ -67,12 +71,13 @@ func TestDocumentBombs(t *testing.T) {
 		body   string
 		status int
 	}{
-		"deep arrays":            {strings.Repeat("[", 30_000), 400},
-		"deep objects":           {strings.Repeat(`{"a":`, 10_000) + "1" + strings.Repeat("}", 10_000), 400},
-		"deep beside the e-mail": {`{"email":"ann@shop.test","x":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + "}", 400},
-		"too long":               {`{"email":"` + strings.Repeat("a", 70<<10) + `"}`, 413},
-		"a number without end":   {`{"email":"ann@shop.test","timeout":` + strings.Repeat("9", 60_000) + "}", 422},
-		"ten thousand members":   {`{"email":"eve` + strings.Repeat(`","email":"ann`, 4000) + `@shop.test"}`, 422},
+		"deep arrays":  {strings.Repeat("[", 30_000), 400},
+		"deep objects": {strings.Repeat(`{"a":`, 10_000) + "1" + strings.Repeat("}", 10_000), 400},
+		"deep beside the e-mail": {`{"email":"ann@shop.test","x":` + strings.Repeat("[", 20_000) +
+			strings.Repeat("]", 20_000) + "}", 400},
+		"too long":             {`{"email":"` + strings.Repeat("a", 70<<10) + `"}`, 413},
+		"a number without end": {`{"email":"ann@shop.test","timeout":` + strings.Repeat("9", 60_000) + "}", 422},
+		"ten thousand members": {`{"email":"eve` + strings.Repeat(`","email":"ann`, 4000) + `@shop.test"}`, 422},
 	} {
 		r := w.single(c.body)
 		require.Equal(t, c.status, r.status, "%s: %s", name, r.body)
@@ -80,14 +85,17 @@ func TestDocumentBombs(t *testing.T) {
 	}
 }
 
-// TestMisleadingUnicodeIsHandled: characters that look like others, are invisible, reverse the line or are invalid neither pass for
-// what they look like nor get where they could do harm.
+// TestMisleadingUnicodeIsHandled: characters that look like others, are invisible, reverse the line or are invalid
+// neither pass for what they look like nor get where they could do harm.
 func TestMisleadingUnicodeIsHandled(t *testing.T) {
 	w := newTestServer(t, nil)
 	for _, email := range []string{
-		"ann@shop.test\u202e", "ann\u200b@shop.test", "ann@sh\u00adop.test", "ann@shop\u2024test", "ann\uff20shop.test", "ann@shop.test\u0000",
-		"\ufeffann@shop.test", "ann@shop.test\u2028", "a\u0301nn@sh\u043ep.test\u200d", "ann@[\uff11\uff12\uff17.0.0.1]", "ann@shop\u3002\u3002test",
-		"ann@\u2100.test", "ann@xn--a.test", "ann@xn--\u00e9.test", "ann\r\nRCPT TO:<bob@shop.test>@shop.test", "ann@shop.test>\r\nDATA",
+		"ann@shop.test\u202e", "ann\u200b@shop.test", "ann@sh\u00adop.test", "ann@shop\u2024test", "ann\uff20shop.test",
+		"ann@shop.test\u0000",
+		"\ufeffann@shop.test", "ann@shop.test\u2028", "a\u0301nn@sh\u043ep.test\u200d",
+		"ann@[\uff11\uff12\uff17.0.0.1]", "ann@shop\u3002\u3002test",
+		"ann@\u2100.test", "ann@xn--a.test", "ann@xn--\u00e9.test", "ann\r\nRCPT TO:<bob@shop.test>@shop.test",
+		"ann@shop.test>\r\nDATA",
 	} {
 		body := fmt.Sprintf(`{"email":%s}`, asciiJSON(email))
 		r := w.single(body)
@@ -99,11 +107,13 @@ func TestMisleadingUnicodeIsHandled(t *testing.T) {
 			require.GreaterOrEqual(t, b, byte(' '), "%q comes back raw", email)
 		}
 	}
-	for _, raw := range []string{"ann@shop.test\xc0\xae", "ann\xed\xa0\x80@shop.test", "ann\xf8\x88\x80\x80\x80@shop.test", "\xffann@shop.test"} {
+	for _, raw := range []string{"ann@shop.test\xc0\xae", "ann\xed\xa0\x80@shop.test",
+		"ann\xf8\x88\x80\x80\x80@shop.test", "\xffann@shop.test"} {
 		r := w.single(`{"email":"` + raw + `"}`)
 		require.Equal(t, 400, r.status, "%q is no UTF-8", raw)
 	}
-	r := w.upload(w.key, nil, part{"name", "", "\u202efsc.tsil\x1b[2J\r\nSet-Cookie: a=b"}, part{"file", "../../etc/passwd\u202e\r\nX: y", "email\nann@shop.test\n"})
+	r := w.upload(w.key, nil, part{"name", "", "\u202efsc.tsil\x1b[2J\r\nSet-Cookie: a=b"},
+		part{"file", "../../etc/passwd\u202e\r\nX: y", "email\nann@shop.test\n"})
 	if r.status == 202 {
 		job := w.waitForJob(w.key, r.json(t)["job_id"].(string))
 		name, _ := job["filename"].(string)
@@ -128,26 +138,30 @@ func asciiJSON(s string) string {
 	return b.String()
 }
 
-// TestForeignAndUnknownIDsAnswerAlike: ids of another account, deleted ones and ones that never existed get the same answer on every
-// route with an id, and a guess counts only against the limit of the guessing account.
+// TestForeignAndUnknownIDsAnswerAlike: ids of another account, deleted ones and ones that never existed get the same
+// answer on every route with an id, and a guess counts only against the limit of the guessing account.
 func TestForeignAndUnknownIDsAnswerAlike(t *testing.T) {
 	w := newTestServer(t, nil)
 	_, otherKey := w.addCustomer("stranger@probity.test", 10)
 	id := w.uploadAndWait(w.key, part{"file", "l.csv", "email\nann@shop.test\n"})["job_id"].(string)
 	for _, endpoint := range []struct{ method, path string }{
-		{"GET", ""}, {"GET", "/results"}, {"GET", "/callback"}, {"POST", "/cancel"}, {"POST", "/pause"}, {"POST", "/resume"}, {"DELETE", ""},
+		{"GET", ""}, {"GET", "/results"}, {"GET", "/callback"}, {"POST", "/cancel"}, {"POST", "/pause"},
+		{"POST", "/resume"}, {"DELETE", ""},
 	} {
 		var want reply
-		for i, guess := range []string{id, id[:len(id)-1] + "0", strings.Repeat("0", len(id)), "1", "null", strings.Repeat("f", 4000), "a%00b"} {
+		for i, guess := range []string{id, id[:len(id)-1] + "0", strings.Repeat("0", len(id)), "1", "null",
+			strings.Repeat("f", 4000), "a%00b"} {
 			r := w.do(request{method: endpoint.method, path: "/v1/verify/bulk/" + guess + endpoint.path, key: otherKey})
 			if i == 0 {
 				want = r
 				require.Equal(t, 404, r.status, "%s %s", endpoint.method, endpoint.path)
 			}
 			if len(guess) == len(id) {
-				require.Equal(t, string(want.body), string(r.body), "%s %s tells whether it exists", endpoint.method, endpoint.path)
+				require.Equal(t, string(want.body), string(r.body), "%s %s tells whether it exists", endpoint.method,
+					endpoint.path)
 			}
-			require.Contains(t, []int{400, 404}, r.status, "%s %s %s: %s", endpoint.method, guess, endpoint.path, r.body)
+			require.Contains(t, []int{400, 404}, r.status, "%s %s %s: %s", endpoint.method, guess, endpoint.path,
+				r.body)
 			require.NotContains(t, string(r.body), guess[:1]+id[1:], "an id is repeated")
 		}
 	}

@@ -21,8 +21,8 @@ const smuggledRequest = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 // lastRequest is a request that follows it, and ends the connection.
 const lastRequest = "GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
-// sendSmuggled sends a request followed by lastRequest and returns its answer. Only the answer to lastRequest may follow, unless
-// the connection was closed.
+// sendSmuggled sends a request followed by lastRequest and returns its answer. Only the answer to lastRequest may
+// follow, unless the connection was closed.
 func (w *testServer) sendSmuggled(text, name string) reply {
 	w.t.Helper()
 	got := parseResponses(w.t, w.raw(text+lastRequest))
@@ -49,9 +49,11 @@ func TestUnreadBodyIsNotParsed(t *testing.T) {
 		{"wrong method", "POST /healthz HTTP/1.1\r\nHost: x\r\n", 405},
 		{"no key", "POST /v1/verify/single HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n", 401},
 		{"no key, upload", "POST /v1/verify/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n", 401},
-		{"wrong type", "POST /v1/verify/single HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + w.key + "\r\nContent-Type: text/plain\r\n", 415},
+		{"wrong type", "POST /v1/verify/single HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + w.key +
+			"\r\nContent-Type: text/plain\r\n", 415},
 		{"GET with a body", "GET /v1/reasons HTTP/1.1\r\nHost: x\r\n", 422},
-		{"handler stops early", "POST /v1/verify/bulk HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + w.key + "\r\nContent-Type: multipart/form-data; boundary=b\r\n", 400},
+		{"handler stops early", "POST /v1/verify/bulk HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + w.key +
+			"\r\nContent-Type: multipart/form-data; boundary=b\r\n", 400},
 		{"unknown expectation", "POST /nothing HTTP/1.1\r\nHost: x\r\nExpect: the unexpected\r\n", 404},
 	} {
 		for _, body := range []string{smuggledRequest, smuggledRequest + smuggledRequest + smuggledRequest, big} {
@@ -97,7 +99,9 @@ func TestExpectContinue(t *testing.T) {
 		require.Equal(t, 200, res.StatusCode)
 	})
 	t.Run("refused without asking for the body", func(t *testing.T) {
-		for _, text := range []string{head("prb_live_x", "100-continue", len(body)), head("prb_live_x", "100-Continue", len(smuggledRequest)) + smuggledRequest, head("", "100-continue", 1<<40)} {
+		for _, text := range []string{head("prb_live_x", "100-continue", len(body)),
+			head("prb_live_x", "100-Continue", len(smuggledRequest)) + smuggledRequest,
+			head("", "100-continue", 1<<40)} {
 			got := parseResponses(t, w.raw(text))
 			require.Len(t, got, 1)
 			require.Equal(t, 401, got[0].status)
@@ -119,11 +123,13 @@ func TestExpectContinue(t *testing.T) {
 	})
 }
 
-// A header that proxies and servers may parse differently is refused, at a path that otherwise works, and what follows is not read.
+// A header that proxies and servers may parse differently is refused, at a path that otherwise works, and what follows
+// is not read.
 func TestAmbiguousFraming(t *testing.T) {
 	w := newTestServer(t, nil)
 	const body = `{"email":"ann@shop.test"}`
-	head := "POST /v1/verify/single HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + w.key + "\r\nContent-Type: application/json\r\n"
+	head := "POST /v1/verify/single HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + w.key +
+		"\r\nContent-Type: application/json\r\n"
 	length, coded := fmt.Sprintf("Content-Length: %d\r\n", len(body)), "Transfer-Encoding: chunked\r\n"
 	require.Equal(t, 200, w.sendSmuggled(head+length+"\r\n"+body, "plain").status)
 	require.Equal(t, 200, w.sendSmuggled(head+coded+"\r\n"+chunked(body), "chunks").status)
@@ -169,7 +175,9 @@ func TestBodyLimits(t *testing.T) {
 		r.detail(t)
 	})
 	t.Run("JSON in chunks", func(t *testing.T) {
-		r := w.do(request{method: "POST", path: "/v1/verify/single", key: w.key, body: io.MultiReader(strings.NewReader(long)), header: map[string]string{"Content-Type": "application/json"}})
+		r := w.do(request{method: "POST", path: "/v1/verify/single", key: w.key,
+			body:   io.MultiReader(strings.NewReader(long)),
+			header: map[string]string{"Content-Type": "application/json"}})
 		require.Equal(t, 413, r.status, "%s", r.body)
 		r.detail(t)
 	})
@@ -177,13 +185,15 @@ func TestBodyLimits(t *testing.T) {
 		fits := `{"email":"ann@shop.test"` + strings.Repeat(" ", httpd.MaxJSON-len(`{"email":"ann@shop.test"}`)) + `}`
 		require.Len(t, fits, httpd.MaxJSON)
 		for _, body := range []io.Reader{strings.NewReader(fits), io.MultiReader(strings.NewReader(fits))} {
-			r := w.do(request{method: "POST", path: "/v1/verify/single", key: w.key, body: body, header: map[string]string{"Content-Type": "application/json"}})
+			r := w.do(request{method: "POST", path: "/v1/verify/single", key: w.key, body: body,
+				header: map[string]string{"Content-Type": "application/json"}})
 			require.Equal(t, 200, r.status, "%s", r.body)
 		}
 	})
 	t.Run("upload in chunks", func(t *testing.T) {
 		body, kind := encodeForm(part{"file", "l.csv", "email\n" + strings.Repeat("ann@shop.test\n", 20000)})
-		r := w.do(request{method: "POST", path: "/v1/verify/bulk", key: w.key, body: io.MultiReader(strings.NewReader(body)), header: map[string]string{"Content-Type": kind}})
+		r := w.do(request{method: "POST", path: "/v1/verify/bulk", key: w.key,
+			body: io.MultiReader(strings.NewReader(body)), header: map[string]string{"Content-Type": kind}})
 		require.Equal(t, 413, r.status, "%s", r.body)
 		r.detail(t)
 	})
@@ -192,7 +202,8 @@ func TestBodyLimits(t *testing.T) {
 // A stream of known length ends without an error when the client closes: what arrived must not pass for the whole.
 func TestTruncatedBody(t *testing.T) {
 	w := newTestServer(t, nil)
-	for _, framing := range []string{"Content-Length: 100\r\n\r\n" + `{"email":"ann@shop.test"}`, "Transfer-Encoding: chunked\r\n\r\n19\r\n" + `{"email":"ann@shop.test"}` + "\r\n"} {
+	for _, framing := range []string{"Content-Length: 100\r\n\r\n" + `{"email":"ann@shop.test"}`,
+		"Transfer-Encoding: chunked\r\n\r\n19\r\n" + `{"email":"ann@shop.test"}` + "\r\n"} {
 		c, err := net.Dial("tcp", w.addr)
 		require.NoError(t, err)
 		fmt.Fprintf(c, "POST /v1/verify/single HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n%s", w.key, framing)
@@ -211,15 +222,19 @@ func TestTruncatedBody(t *testing.T) {
 
 func TestSlowClients(t *testing.T) {
 	w := newTestServer(t, func(c *Config) {
-		c.HeaderTimeout, c.IdleTimeout, c.StallTimeout = 200*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond
+		c.HeaderTimeout, c.IdleTimeout, c.StallTimeout = 200*time.Millisecond, 200*time.Millisecond,
+			300*time.Millisecond
 	})
 	key := w.key
-	upload := "POST /v1/verify/bulk HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key + "\r\nContent-Type: multipart/form-data; boundary=b\r\nTransfer-Encoding: chunked\r\n\r\n"
+	upload := "POST /v1/verify/bulk HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key +
+		"\r\nContent-Type: multipart/form-data; boundary=b\r\nTransfer-Encoding: chunked\r\n\r\n"
 	t.Run("header, body and upload that stop", func(t *testing.T) {
 		for _, text := range []string{
 			"GET /healthz HTTP/1.1\r\nHost: x\r\n",
-			"POST /v1/verify/single HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + w.key + "\r\nContent-Type: application/json\r\nContent-Length: 25\r\n\r\n{",
-			"POST /v1/verify/single HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + w.key + "\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
+			"POST /v1/verify/single HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + w.key +
+				"\r\nContent-Type: application/json\r\nContent-Length: 25\r\n\r\n{",
+			"POST /v1/verify/single HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + w.key +
+				"\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
 			upload + chunkOf("--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"l.csv\"\r\n\r\nemail\n"),
 		} {
 			got := parseResponses(t, w.raw(text))
@@ -230,7 +245,10 @@ func TestSlowClients(t *testing.T) {
 		}
 	})
 	t.Run("an upload may take longer than a header", func(t *testing.T) {
-		w := newTestServer(t, func(c *Config) { c.HeaderTimeout, c.StallTimeout = 200*time.Millisecond, 20*time.Second })
+		w := newTestServer(t, func(c *Config) {
+			c.HeaderTimeout, c.StallTimeout = 200*time.Millisecond,
+				20*time.Second
+		})
 		upload := strings.Replace(upload, "Bearer "+key, "Bearer "+w.key, 1)
 		c, err := net.Dial("tcp", w.addr)
 		require.NoError(t, err)
@@ -265,7 +283,8 @@ func chunkOf(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
 
 func TestHeaderTooLarge(t *testing.T) {
 	w := newTestServer(t, nil)
-	got := parseResponses(t, w.raw("GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: "+strings.Repeat("a", 20<<10)+"\r\n\r\n"))
+	got := parseResponses(t, w.raw("GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: "+strings.Repeat("a", 20<<10)+
+		"\r\n\r\n"))
 	require.Len(t, got, 1)
 	require.Equal(t, 400, got[0].status)
 	require.Contains(t, got[0].detail(t), "header")
@@ -273,7 +292,8 @@ func TestHeaderTooLarge(t *testing.T) {
 
 func TestMalformedRequests(t *testing.T) {
 	w := newTestServer(t, nil)
-	for _, text := range []string{"\x16\x03\x01\x02\x00\x01\x00\x01", "GET\r\n\r\n", "GET / HTTP/x\r\n\r\n", "GET / HTTP/1.1\r\nNo colon\r\n\r\n",
+	for _, text := range []string{"\x16\x03\x01\x02\x00\x01\x00\x01", "GET\r\n\r\n", "GET / HTTP/x\r\n\r\n",
+		"GET / HTTP/1.1\r\nNo colon\r\n\r\n",
 		"GET / HTTP/1.1\r\n folded: x\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\x00b\r\n\r\n"} {
 		for _, r := range parseResponses(t, w.raw(text)) {
 			require.Equal(t, 400, r.status, "%q", text)
@@ -285,9 +305,12 @@ func TestMalformedRequests(t *testing.T) {
 // Permissions are checked on the path as it was sent: a path that a router would clean up matches no route.
 func TestPathsAreNotNormalized(t *testing.T) {
 	w := newTestServer(t, nil)
-	for _, target := range []string{"//v1/credits", "/v1//credits", "/v1/./credits", "/healthz/../v1/credits", "/v1/credits/", "/v1/%63redits", "/V1/credits",
-		"/v1/verify%2fsingle", "/v1/credits%00", "/v1/credits;x", "/v1/verify/bulk/", "/v1/verify/bulk/../public", "/v1/verify/bulk/%2e%2e/results/x", "/app//", "/assets/"} {
-		got := parseResponses(t, w.raw("GET "+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer "+w.key+"\r\n\r\n"))
+	for _, target := range []string{"//v1/credits", "/v1//credits", "/v1/./credits", "/healthz/../v1/credits",
+		"/v1/credits/", "/v1/%63redits", "/V1/credits",
+		"/v1/verify%2fsingle", "/v1/credits%00", "/v1/credits;x", "/v1/verify/bulk/", "/v1/verify/bulk/../public",
+		"/v1/verify/bulk/%2e%2e/results/x", "/app//", "/assets/"} {
+		got := parseResponses(t, w.raw("GET "+target+
+			" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer "+w.key+"\r\n\r\n"))
 		require.Len(t, got, 1, target)
 		require.Equal(t, 404, got[0].status, target)
 		got[0].detail(t)

@@ -35,7 +35,8 @@ func visibleJob(c *call) (*store.Job, error) {
 	return job(c)
 }
 
-// getJob serves the record of a job. With wait it answers when the job's state changes, at the latest after wait seconds.
+// getJob serves the record of a job. With wait it answers when the job's state changes, at the latest after wait
+// seconds.
 func getJob(c *call) error {
 	seconds, err := c.QueryNumber("wait", 0, 0, maxWait)
 	if err != nil {
@@ -128,7 +129,8 @@ func changeState(c *call, do func(string) (*store.Job, error), what string) erro
 	}
 	if _, err := do(j.ID); err != nil {
 		if r := refusalOf(err); r.Kind == httpd.Conflict {
-			return httpd.Refuse(httpd.Conflict, "The job is %s and cannot be %s: look at its status before you ask.", j.State, what)
+			return httpd.Refuse(httpd.Conflict, "The job is %s and cannot be %s: look at its status before you ask.",
+				j.State, what)
 		}
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"probity/api/httpd"
 )
 
-// Local answers the admin routes to the operator of this machine, who needs no key. It has no listener: only its own process can ask
-// it, and a Server has none of its routes.
+// Local answers the admin routes to the operator of this machine, who needs no key. It has no listener: only its own
+// process can ask it, and a Server has none of its routes.
 type Local struct{ server *Server }
 
 // NewLocal makes a Local over the store of a data folder. The actor is named in the audit log.
@@ -35,7 +35,8 @@ func NewLocal(actor string, deps Deps) (*Local, error) {
 		}
 		return r
 	}
-	s.http, err = httpd.New(httpd.Config{}, httpd.Deps{Routes: routes, NewID: deps.Store.NewRequest, Refusal: refusal, Fatal: func(any) bool { return true }})
+	s.http, err = httpd.New(httpd.Config{}, httpd.Deps{Routes: routes, NewID: deps.Store.NewRequest, Refusal: refusal,
+		Fatal: func(any) bool { return true }})
 	return &Local{s}, err
 }
 

@@ -14,8 +14,8 @@ import (
 	"probity/api/adminlistener"
 )
 
-// TestOnlyLocalNeedsNoKey asks the admin routes without a key. A Local of the same process answers, under the name of its operator, and can be
-// given no listener; the listeners of the Server still refuse.
+// TestOnlyLocalNeedsNoKey asks the admin routes without a key. A Local of the same process answers, under the name of
+// its operator, and can be given no listener; the listeners of the Server still refuse.
 func TestOnlyLocalNeedsNoKey(t *testing.T) {
 	w := newTestServer(t, nil)
 	local, err := NewLocal("command line from ann", w.server.deps)
@@ -37,7 +37,8 @@ func TestOnlyLocalNeedsNoKey(t *testing.T) {
 	require.Equal(t, 201, status, text)
 	events, err := w.store.AuditEvents("", 1)
 	require.NoError(t, err)
-	require.Equal(t, []string{"command line", "ann", "suppress"}, []string{events[0].By, events[0].From, events[0].Action})
+	require.Equal(t, []string{"command line", "ann", "suppress"},
+		[]string{events[0].By, events[0].From, events[0].Action})
 	for _, path := range []string{"/v1/credits", "/v1/verify/bulk", "/v1/dash/me", "/app/", "/healthz"} {
 		status, _ := ask("GET", path, "")
 		require.Equal(t, 404, status, "%s is no admin route", path)

@@ -39,13 +39,15 @@ func TestHistoryShowsWhatAnAccountDid(t *testing.T) {
 	key := w.newKey(w.user.ID, store.NewKey{Scopes: store.ScopeVerify | store.ScopeAccount})
 	one := w.post("/v1/verify/single", key, `{"email":"ann@shop.test"}`)
 	require.Equal(t, 200, one.status)
-	require.Equal(t, 200, w.post("/v1/verify/batch", key, `{"emails":["bo@shop.test","not an address","bo@shop.test"]}`).status)
+	require.Equal(t, 200, w.post("/v1/verify/batch", key,
+		`{"emails":["bo@shop.test","not an address","bo@shop.test"]}`).status)
 	refused := w.post("/v1/verify/single", key, `{"email":7}`)
 	require.Equal(t, 422, refused.status)
 	require.Equal(t, 200, w.post("/v1/verify/single", w.testKey, `{"email":"greylisted@example.com"}`).status)
 
 	rows := w.rowsOf(key, "/v1/verifications", "verifications")
-	require.Equal(t, []any{"greylisted@example.com", "bo@shop.test", "not an address", "bo@shop.test", "ann@shop.test"}, column(rows, "email"))
+	require.Equal(t, []any{"greylisted@example.com", "bo@shop.test", "not an address", "bo@shop.test", "ann@shop.test"},
+		column(rows, "email"))
 	require.Equal(t, []any{true, false, false, false, false}, column(rows, "test"))
 	require.Equal(t, []any{0.0, 0.0, 1.0, 1.0, 1.0}, column(rows, "credits_used"))
 	require.Equal(t, []any{false, false, false, false, true}, column(rows, "receipt"))
@@ -57,7 +59,8 @@ func TestHistoryShowsWhatAnAccountDid(t *testing.T) {
 	}
 
 	requests := w.rowsOf(key, "/v1/requests", "requests")
-	require.Equal(t, []any{"/v1/verifications", "/v1/verify/single", "/v1/verify/single", "/v1/verify/batch", "/v1/verify/single"}, column(requests, "route"))
+	require.Equal(t, []any{"/v1/verifications", "/v1/verify/single", "/v1/verify/single", "/v1/verify/batch",
+		"/v1/verify/single"}, column(requests, "route"))
 	require.Equal(t, []any{200.0, 200.0, 422.0, 200.0, 200.0}, column(requests, "status_code"))
 	require.Equal(t, refused.detail(t), requests[2]["detail"])
 	require.Nil(t, requests[3]["detail"])
@@ -67,7 +70,8 @@ func TestHistoryShowsWhatAnAccountDid(t *testing.T) {
 	require.Len(t, w.rowsOf(key, "/v1/requests?route=/v1/verify/batch", "requests"), 1)
 
 	days := w.rowsOf(key, "/v1/usage?days=1", "days")
-	require.Equal(t, map[string]any{"requests": 8.0, "verifications": map[string]any{"VALID": 3.0, "RISKY": 0.0, "INVALID": 1.0, "UNKNOWN": 0.0}},
+	require.Equal(t, map[string]any{"requests": 8.0,
+		"verifications": map[string]any{"VALID": 3.0, "RISKY": 0.0, "INVALID": 1.0, "UNKNOWN": 0.0}},
 		days[0]["calls"])
 
 	_, other := w.addCustomer("other@probity.test", 10)
@@ -110,8 +114,10 @@ func TestHistoryIsFilteredAndPaged(t *testing.T) {
 	}
 	require.Equal(t, found("limit=100"), all)
 	for query, detail := range map[string]string{
-		"status=GOOD": "VALID, RISKY, INVALID and UNKNOWN", "reason=bad": "GET /v1/reasons", "from=yesterday": "from must be a time",
-		"to=1": "to must be a time", "cursor=x": "cursor must be", "cursor=0": "cursor must be", "limit=0": "limit must be",
+		"status=GOOD": "VALID, RISKY, INVALID and UNKNOWN", "reason=bad": "GET /v1/reasons",
+		"from=yesterday": "from must be a time",
+		"to=1":           "to must be a time", "cursor=x": "cursor must be", "cursor=0": "cursor must be",
+		"limit=0": "limit must be",
 	} {
 		r := w.get("/v1/verifications?"+query, key)
 		require.Equal(t, 422, r.status, query)
@@ -130,8 +136,8 @@ func TestHistoryForgetsErasedAddresses(t *testing.T) {
 	require.Equal(t, []any{"stays@shop.test"}, column(w.rowsOf(key, "/v1/verifications", "verifications"), "email"))
 }
 
-// TestFailedCallbacksAreFoundAndReplayed: the list has the callbacks of all jobs; the failing one is found by its filter, with the receiver's
-// answer, and is delivered after a replay.
+// TestFailedCallbacksAreFoundAndReplayed: the list has the callbacks of all jobs; the failing one is found by its
+// filter, with the receiver's answer, and is delivered after a replay.
 func TestFailedCallbacksAreFoundAndReplayed(t *testing.T) {
 	w := newTestServer(t, nil)
 	var broken atomic.Bool
@@ -145,18 +151,21 @@ func TestFailedCallbacksAreFoundAndReplayed(t *testing.T) {
 	}))
 	defer receiver.Close()
 	list := part{"file", "l.csv", "email\nann@shop.test\n"}
-	bad := w.uploadAndWait(w.key, part{"name", "", "spring"}, part{"callback_url", "", receiver.URL + "/broken"}, list)["job_id"].(string)
+	bad := w.uploadAndWait(w.key, part{"name", "", "spring"}, part{"callback_url", "", receiver.URL + "/broken"},
+		list)["job_id"].(string)
 	good := w.uploadAndWait(w.key, part{"callback_url", "", receiver.URL + "/works"}, list)["job_id"].(string)
 	w.uploadAndWait(w.key, list)
 	rows := func(query string) []map[string]any { return w.rowsOf(w.key, "/v1/callbacks?"+query, "callbacks") }
-	require.Eventually(t, func() bool { return len(rows("failing=true")) == 1 && len(rows("status=delivered")) == 1 }, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return len(rows("failing=true")) == 1 && len(rows("status=delivered")) == 1 },
+		time.Minute, 20*time.Millisecond)
 	require.Equal(t, []any{good, bad}, column(rows(""), "callback_id"))
 	failing := rows("failing=true")[0]
 	require.Equal(t, []any{bad, "spring", receiver.URL + "/broken", "pending"},
 		[]any{failing["job_id"], failing["job_name"], failing["callback_url"], failing["status"]})
 	require.NotNil(t, failing["next_attempt_at"])
 	last := failing["last_attempt"].(map[string]any)
-	require.Equal(t, []any{500.0, "answered 500", "no table for <address>"}, []any{last["status"], last["error"], last["answer"]})
+	require.Equal(t, []any{500.0, "answered 500", "no table for <address>"},
+		[]any{last["status"], last["error"], last["answer"]})
 
 	page := w.get("/v1/callbacks?limit=1", w.key).json(t)
 	require.Equal(t, []any{bad}, column(rows("limit=1&cursor="+page["next_cursor"].(string)), "callback_id"))

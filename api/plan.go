@@ -37,7 +37,8 @@ func getPlan(c *call) error {
 	}
 	ctx, cancel := context.WithTimeout(c.srv.http.DrainContext(), planTimeout)
 	defer cancel()
-	p, err := c.srv.deps.Coordinator.Plan(ctx, j.ID, plan.Options{Sources: int(sources), Refused: float64(refused) / 100, Lookups: planLookupTimeout})
+	p, err := c.srv.deps.Coordinator.Plan(ctx, j.ID,
+		plan.Options{Sources: int(sources), Refused: float64(refused) / 100, Lookups: planLookupTimeout})
 	switch {
 	case errors.Is(err, coordinator.ErrState):
 		return httpd.Refuse(httpd.Conflict, "The job has nothing left to ask: only a job that is ready, queued, running or paused has a plan.")

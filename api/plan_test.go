@@ -26,7 +26,9 @@ func TestJobPlan(t *testing.T) {
 	require.Equal(t, 200, r.status, "%s", r.body)
 	p := r.json(t)
 	require.Equal(t, r.json(t)["job_id"], strings.Split(path, "/")[4])
-	for k, v := range map[string]any{"sources": 1.0, "refused_share": 0.2, "uncounted": 0.0, "least_seconds": 60.0, "sources_to_halve": nil} { // 60 recipients and a decoy at 60 a minute
+	// 60 recipients and a decoy at 60 a minute
+	for k, v := range map[string]any{"sources": 1.0, "refused_share": 0.2, "uncounted": 0.0, "least_seconds": 60.0,
+		"sources_to_halve": nil} {
 		require.Equal(t, v, p[k], k)
 	}
 	p = w.get(path+"?refused=100&sources=2", w.key).json(t)
@@ -34,7 +36,8 @@ func TestJobPlan(t *testing.T) {
 	require.Equal(t, 7200.0, p["least_seconds"], "60 refused at 20 an hour, of which the first come at once")
 	receivers := p["receivers"].([]any)
 	require.Len(t, receivers, 1)
-	for k, v := range map[string]any{"provider": "other", "kind": "narrow", "sources": 1.0, "recipients": 60.0, "refused": 60.0,
+	for k, v := range map[string]any{"provider": "other", "kind": "narrow", "sources": 1.0, "recipients": 60.0,
+		"refused":       60.0,
 		"least_seconds": 7200.0, "limit": "refusals_per_hour", "budget": 20.0} {
 		require.Equal(t, v, receivers[0].(map[string]any)[k], k)
 	}

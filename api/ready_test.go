@@ -14,7 +14,8 @@ const readyList = "name;email\nAnn;a@shop.test\nBo;b@shop.test\n;\nAnn again;A@s
 
 func TestReadyJobShowsItsListAndReservesNothing(t *testing.T) {
 	w := newTestServer(t, nil)
-	r := w.upload(w.key, nil, part{"file", "l.csv", readyList + strings.Repeat("Dan;d@shop.test\n", 20)}, part{"start", "", "false"})
+	r := w.upload(w.key, nil, part{"file", "l.csv", readyList + strings.Repeat("Dan;d@shop.test\n", 20)},
+		part{"start", "", "false"})
 	require.Equal(t, 202, r.status, "%s", r.body)
 	job := r.json(t)
 	path := r.header.Get("Location")
@@ -27,8 +28,9 @@ func TestReadyJobShowsItsListAndReservesNothing(t *testing.T) {
 	require.Len(t, preview["rows"], 10)
 	require.Equal(t, []any{"Ann", "a@shop.test"}, preview["rows"].([]any)[0])
 	require.Equal(t, []any{"name", "email"}, preview["columns"])
-	for name, want := range map[string]any{"delimiter": ";", "encoding": "utf-8", "total_rows": 25.0, "unique_addresses": 4.0,
-		"duplicate_rows": 20.0, "blank_rows": 1.0, "credits_needed": 4.0, "eta_seconds": job["eta_seconds"]} {
+	for name, want := range map[string]any{"delimiter": ";", "encoding": "utf-8", "total_rows": 25.0,
+		"unique_addresses": 4.0,
+		"duplicate_rows":   20.0, "blank_rows": 1.0, "credits_needed": 4.0, "eta_seconds": job["eta_seconds"]} {
 		require.Equal(t, want, preview[name], name)
 	}
 	require.Equal(t, store.Credits{Balance: initialCredits}, w.credits())

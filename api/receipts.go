@@ -22,7 +22,8 @@ func createReceipt(c *call) error {
 	}
 	var signed []byte
 	if q.Single != "" {
-		signed, err = receipts.OfSingle(d.Store, d.History, c.identity.User.ID, q.Single, coordinator.TableOf(d.Coordinator), c.srv.now())
+		signed, err = receipts.OfSingle(d.Store, d.History, c.identity.User.ID, q.Single,
+			coordinator.TableOf(d.Coordinator), c.srv.now())
 	} else {
 		signed, err = receiptOfRow(c, q.Row)
 	}

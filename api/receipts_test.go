@@ -30,8 +30,8 @@ func publishedKeys(t *testing.T, w *testServer) []ed25519.PublicKey {
 	return keys
 }
 
-// TestReceiptsAreVerifiedOffline: a receipt of a single call and one of a row of a list are confirmed by the published keys, and still are
-// after a rotation. Without receipt an answer has no member more.
+// TestReceiptsAreVerifiedOffline: a receipt of a single call and one of a row of a list are confirmed by the published
+// keys, and still are after a rotation. Without receipt an answer has no member more.
 func TestReceiptsAreVerifiedOffline(t *testing.T) {
 	w := newTestServer(t, nil)
 	require.NotContains(t, string(w.single(`{"email":"nobody@shop.test"}`).body), "receipt")
@@ -41,8 +41,10 @@ func TestReceiptsAreVerifiedOffline(t *testing.T) {
 		r := verifiedReceipt(t, w, answer.body)
 		require.True(t, r.IsOf("nobody@shop.test"))
 		require.Equal(t, answer.json(t)["status"], r.Statement["status"])
-		require.NotContains(t, strings.ToLower(string(answer.body[strings.Index(string(answer.body), `"receipt"`):])), "nobody")
-		changed := strings.Replace(string(answer.body), `"reason":"mailbox_not_found","r`, `"reason":"mailbox_disabled","r`, 1)
+		require.NotContains(t, strings.ToLower(string(answer.body[strings.Index(string(answer.body), `"receipt"`):])),
+			"nobody")
+		changed := strings.Replace(string(answer.body), `"reason":"mailbox_not_found","r`,
+			`"reason":"mailbox_disabled","r`, 1)
 		require.NotEqual(t, string(answer.body), changed)
 		forged, err := receipt.Parse([]byte(changed))
 		require.NoError(t, err)
@@ -53,11 +55,13 @@ func TestReceiptsAreVerifiedOffline(t *testing.T) {
 	of := func(job map[string]any, row string) reply {
 		return w.post("/v1/receipts", w.key, `{"job_id":"`+job["job_id"].(string)+`","row":`+row+`}`)
 	}
-	plain, detailed := w.uploadAndWait(w.key, part{"file", "l.csv", list}), w.uploadAndWait(w.key, part{"details", "", "true"}, part{"file", "l.csv", list})
+	plain, detailed := w.uploadAndWait(w.key, part{"file", "l.csv", list}),
+		w.uploadAndWait(w.key, part{"details", "", "true"}, part{"file", "l.csv", list})
 	require.Equal(t, 422, of(plain, "1").status)
 	first := of(detailed, "1")
 	require.True(t, verifiedReceipt(t, w, first.body).IsOf("ann@shop.test"))
-	lines := strings.Split(strings.TrimSpace(string(w.get(detailed["results_url"].(string)+"?format=jsonl", w.key).body)), "\n")
+	lines := strings.Split(strings.TrimSpace(string(w.get(detailed["results_url"].(string)+"?format=jsonl",
+		w.key).body)), "\n")
 	for i, line := range lines {
 		var row map[string]any
 		require.NoError(t, json.Unmarshal([]byte(line), &row))
@@ -88,9 +92,11 @@ func TestReceiptsAreVerifiedOffline(t *testing.T) {
 	require.Equal(t, 422, w.post("/v1/receipts", w.key, `{"request_id":"`+id+`","row":1}`).status)
 	simulated := w.post("/v1/verify/single", w.testKey, `{"email":"valid@example.com"}`).header.Get("X-Request-Id")
 	require.Equal(t, 422, w.post("/v1/receipts", w.key, `{"request_id":"`+simulated+`"}`).status)
-	onlyJobs, onlyVerify := w.newKey(w.user.ID, store.NewKey{Scopes: store.ScopeJobs}), w.newKey(w.user.ID, store.NewKey{Scopes: store.ScopeVerify})
+	onlyJobs, onlyVerify := w.newKey(w.user.ID, store.NewKey{Scopes: store.ScopeJobs}),
+		w.newKey(w.user.ID, store.NewKey{Scopes: store.ScopeVerify})
 	require.Equal(t, 403, w.post("/v1/receipts", onlyJobs, `{"request_id":"`+id+`"}`).status)
-	require.Equal(t, 403, w.post("/v1/receipts", onlyVerify, `{"row":1,"job_id":"`+detailed["job_id"].(string)+`"}`).status)
+	require.Equal(t, 403, w.post("/v1/receipts", onlyVerify,
+		`{"row":1,"job_id":"`+detailed["job_id"].(string)+`"}`).status)
 	require.Equal(t, 200, w.post("/v1/receipts", onlyVerify, `{"request_id":"`+id+`"}`).status)
 
 	before := publishedKeys(t, w)

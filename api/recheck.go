@@ -52,7 +52,8 @@ func recheckJob(c *call) error {
 		return coordinator.ErrExpired
 	case !j.State.Finished() || j.State == store.JobFailed:
 		return httpd.Refuse(httpd.Conflict,
-			"The job is %s: only rows of a completed or cancelled job can be rechecked; look at its status first.", j.State)
+			"The job is %s: only rows of a completed or cancelled job can be rechecked; look at its status first.",
+			j.State)
 	case reasons.Rows(j, selected) == 0:
 		return httpd.Refuse(httpd.Unacceptable,
 			"No row of the job has this status and reason: look at its counts and reasons.")

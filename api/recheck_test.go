@@ -19,16 +19,20 @@ func TestRecheckTakesTheChosenRows(t *testing.T) {
 		want []string // the beginnings of the lines of the new result
 	}{
 		"comma": {"id,email,note\n1,grey1@shop.test,\"a, b\"\n2,ok@shop.test,x\n3,,y\n4,block@shop.test,z\n5,GREY1@shop.test\n", nil,
-			[]string{"id,email,note,verify_status", "1,grey1@shop.test,\"a, b\",UNKNOWN", "4,block@shop.test,z,UNKNOWN", "5,GREY1@shop.test,,UNKNOWN"}},
-		"two columns of one name": {"email;email\nkeep;grey1@shop.test\nkeep;ok@shop.test\n", []part{{"email_column", "", "2"}},
+			[]string{"id,email,note,verify_status", "1,grey1@shop.test,\"a, b\",UNKNOWN", "4,block@shop.test,z,UNKNOWN",
+				"5,GREY1@shop.test,,UNKNOWN"}},
+		"two columns of one name": {"email;email\nkeep;grey1@shop.test\nkeep;ok@shop.test\n",
+			[]part{{"email_column", "", "2"}},
 			[]string{"email;email;verify_status", "keep;grey1@shop.test;UNKNOWN"}},
-		"no header, Windows": {"1\tgrey1@shop.test\tM\xfcller\r\n2\tok@shop.test\tx\r\n", []part{{"has_header", "", "false"}},
+		"no header, Windows": {"1\tgrey1@shop.test\tM\xfcller\r\n2\tok@shop.test\tx\r\n",
+			[]part{{"has_header", "", "false"}},
 			[]string{"1\tgrey1@shop.test\tM\u00fcller\tUNKNOWN"}},
 		"verdicts of before": {"email,verify_status\ngrey1@shop.test,VALID\n", nil,
 			[]string{"email,verify_status,verify_status_2", "grey1@shop.test,VALID,UNKNOWN"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			first := w.uploadAndWait(w.key, append(c.more, part{"name", "", "spring"}, part{"max_age", "", "60"}, part{"file", "l.csv", c.list})...)
+			first := w.uploadAndWait(w.key, append(c.more, part{"name", "", "spring"}, part{"max_age", "", "60"},
+				part{"file", "l.csv", c.list})...)
 			r := w.post("/v1/verify/bulk/"+first["job_id"].(string)+"/recheck", w.key, `{"status":["UNKNOWN"]}`)
 			require.Equal(t, 202, r.status, "%s", r.body)
 			made := r.json(t)
@@ -49,10 +53,12 @@ func TestRecheckTakesTheChosenRows(t *testing.T) {
 
 func TestRecheckNarrowsByReason(t *testing.T) {
 	w := newTestServer(t, nil)
-	first := w.uploadAndWait(w.key, part{"file", "l.csv", "email\ngrey1@shop.test\nblock@shop.test\nok@shop.test\nnobody@shop.test\n"})
+	first := w.uploadAndWait(w.key, part{"file", "l.csv",
+		"email\ngrey1@shop.test\nblock@shop.test\nok@shop.test\nnobody@shop.test\n"})
 	path := "/v1/verify/bulk/" + first["job_id"].(string) + "/recheck"
 	for body, want := range map[string]float64{
-		`{"reason":["greylisted"]}`: 1, `{"status":["UNKNOWN"],"reason":["blocked","greylisted"]}`: 2, `{"status":["VALID","INVALID"]}`: 2,
+		`{"reason":["greylisted"]}`: 1, `{"status":["UNKNOWN"],"reason":["blocked","greylisted"]}`: 2,
+		`{"status":["VALID","INVALID"]}`:           2,
 		`{"status":["VALID","INVALID","UNKNOWN"]}`: 4,
 	} {
 		r := w.post(path, w.key, body)
@@ -60,8 +66,10 @@ func TestRecheckNarrowsByReason(t *testing.T) {
 		require.Equal(t, want, r.json(t)["total_rows"], body)
 	}
 	for body, detail := range map[string]string{
-		`{}`: "name the rows", `{"status":["NONE"]}`: "NONE", `{"reason":["grey"]}`: "grey", `{"status":[]}`: "name the rows", `{"status":"UNKNOWN"}`: "list",
-		`{"status":["VALID"],"reason":["greylisted"]}`: "No row", `{"status":["RISKY"]}`: "No row", `{"statuses":["UNKNOWN"]}`: "did you mean status",
+		`{}`: "name the rows", `{"status":["NONE"]}`: "NONE", `{"reason":["grey"]}`: "grey",
+		`{"status":[]}`: "name the rows", `{"status":"UNKNOWN"}`: "list",
+		`{"status":["VALID"],"reason":["greylisted"]}`: "No row", `{"status":["RISKY"]}`: "No row",
+		`{"statuses":["UNKNOWN"]}`: "did you mean status",
 	} {
 		r := w.post(path, w.key, body)
 		require.Equal(t, 422, r.status, body)
@@ -82,7 +90,8 @@ func TestRecheckCountsLikeAnUpload(t *testing.T) {
 	w.waitForJob(w.key, running.json(t)["job_id"].(string))
 	before := w.credits()
 	send := func(key string) reply {
-		return w.do(request{method: "POST", path: path + "/recheck", key: w.key, body: strings.NewReader(`{"status":["VALID"]}`),
+		return w.do(request{method: "POST", path: path + "/recheck", key: w.key,
+			body:   strings.NewReader(`{"status":["VALID"]}`),
 			header: map[string]string{"Content-Type": "application/json", "Idempotency-Key": key}})
 	}
 	first := send("k")

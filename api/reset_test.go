@@ -57,17 +57,21 @@ func TestInvalidResetLinksAreRefused(t *testing.T) {
 	cleo := w.signIn("cleo@probity.test", store.Customer)
 	old := w.resetLink("cleo@probity.test")
 	token := w.resetLink("cleo@probity.test")
-	for _, bad := range []string{old, "", ".", "x", token + "x", strings.ToUpper(token), w.user.ID + token[strings.Index(token, "."):]} {
+	for _, bad := range []string{old, "", ".", "x", token + "x", strings.ToUpper(token),
+		w.user.ID + token[strings.Index(token, "."):]} {
 		require.Equal(t, 410, w.reset(bad, "a new pass phrase").status, bad)
 	}
-	require.Equal(t, 422, w.post("/v1/dash/reset", "", `{"token":"`+token+`","password":"a new pass phrase","email":"x"}`).status)
-	require.Equal(t, 204, cleo.do("PUT", "/v1/dash/password", `{"current":"`+password+`","password":"a new pass phrase"}`).status)
+	require.Equal(t, 422, w.post("/v1/dash/reset", "",
+		`{"token":"`+token+`","password":"a new pass phrase","email":"x"}`).status)
+	require.Equal(t, 204, cleo.do("PUT", "/v1/dash/password",
+		`{"current":"`+password+`","password":"a new pass phrase"}`).status)
 	require.Equal(t, 410, w.reset(token, "yet another phrase").status, "a new password makes older links void")
 
 	token = w.resetLink("cleo@probity.test")
 	w.clockOffset.Store(int64(time.Hour))
 	require.Equal(t, 410, w.reset(token, "yet another phrase").status, "after an hour")
-	require.Equal(t, 403, w.do(request{method: "POST", path: "/v1/admin/users/cleo@probity.test/reset", key: w.key}).status)
+	require.Equal(t, 403, w.do(request{method: "POST", path: "/v1/admin/users/cleo@probity.test/reset",
+		key: w.key}).status)
 	require.Equal(t, 404, w.rootSession().do("POST", "/v1/admin/users/nobody/reset", "").status)
 	require.NotContains(t, w.log.String(), token)
 }

@@ -21,7 +21,8 @@ const (
 	adminSession          // a session of an account with the role admin
 )
 
-// rateLimit is the limit that a route counts against. The handler of public requests counts them after it has read them.
+// rateLimit is the limit that a route counts against. The handler of public requests counts them after it has read
+// them.
 type rateLimit uint8
 
 const (
@@ -33,7 +34,8 @@ const (
 )
 
 // counted is what each limit counts.
-var counted = [...]string{singleLimit: "single verification", batchLimit: "batch", bulkLimit: "upload", domainLimit: "request about a domain"}
+var counted = [...]string{singleLimit: "single verification", batchLimit: "batch", bulkLimit: "upload",
+	domainLimit: "request about a domain"}
 
 // route is one method of one path.
 type route struct {
@@ -48,7 +50,8 @@ type route struct {
 func (s *Server) routes() []*route {
 	list := []*route{
 		s.newRoute("POST /v1/verify/single", verifySingle, keyOrSession, store.ScopeVerify, singleLimit),
-		s.newRoute("POST /v1/verify/batch", verifyBatch, keyOrSession, store.ScopeVerify, batchLimit, maxBody(maxBatchBody)),
+		s.newRoute("POST /v1/verify/batch", verifyBatch, keyOrSession, store.ScopeVerify, batchLimit,
+			maxBody(maxBatchBody)),
 		s.newRoute("POST /v1/verify/bulk", createJob, keyOrSession, store.ScopeJobs, bulkLimit),
 		s.newRoute("GET /v1/verify/bulk", listJobs, keyOrSession, store.ScopeJobs),
 		s.newRoute("GET /v1/verify/bulk/{job_id}", getJob, keyOrSession, store.ScopeJobs),
@@ -75,7 +78,8 @@ func (s *Server) routes() []*route {
 		s.newRoute("DELETE /v1/callback-secret", dropSigningSecrets, keyOrSession, store.ScopeAccount),
 		s.newRoute("POST /v1/receipts", createReceipt, keyOrSession, store.ScopeVerify|store.ScopeJobs),
 		s.newRoute("GET /v1/receipt-keys", getReceiptKeys, anyone),
-		s.newRoute("POST /v1/feedback", receiveFeedback, keyOrSession, store.ScopeVerify|store.ScopeJobs, maxBody(feedback.MaxBody)),
+		s.newRoute("POST /v1/feedback", receiveFeedback, keyOrSession, store.ScopeVerify|store.ScopeJobs,
+			maxBody(feedback.MaxBody)),
 		s.newRoute("GET /v1/accuracy", getAccuracy, keyOrSession, store.ScopeVerify|store.ScopeJobs|store.ScopeAccount),
 		s.newRoute("GET /v1/reasons", getReasons, anyone),
 		s.newRoute("GET /v1/callback-origins", getOrigins, anyone),
@@ -88,7 +92,8 @@ func (s *Server) routes() []*route {
 		s.newRoute("GET /readyz", getReadiness, anyone, whileDraining),
 	}
 	if !s.cfg.HideDocs {
-		list = append(list, s.newRoute("GET /openapi.json", getDescription, anyone), s.newRoute("GET /docs", getDocs, anyone))
+		list = append(list, s.newRoute("GET /openapi.json", getDescription, anyone),
+			s.newRoute("GET /docs", getDocs, anyone))
 	}
 	return slices.Concat(list, s.adminRoutes(), s.dashRoutes())
 }
@@ -135,7 +140,8 @@ const (
 	pageQuery
 )
 
-// newRoute makes a route of an operation of the description: a method and a path. What its requests may contain is described there.
+// newRoute makes a route of an operation of the description: a method and a path. What its requests may contain is
+// described there.
 func (s *Server) newRoute(operation string, handler func(*call) error, properties ...any) *route {
 	method, path, _ := strings.Cut(operation, " ")
 	content, ok := s.described[operation]

@@ -38,7 +38,8 @@ func TestKeysOpenOnlyTheirScopes(t *testing.T) {
 		path := strings.NewReplacer("{user}", "x", "{job_id}", "x", "{key_id}", "x").Replace(r.Path)
 		for scope, key := range keys {
 			got := w.do(request{method: r.Method, path: path, key: key})
-			require.Equal(t, r.scopes&scope == 0, got.status == 403, "%s %s with a key of %s: %d", r.Method, r.Path, scope.Names(), got.status)
+			require.Equal(t, r.scopes&scope == 0, got.status == 403, "%s %s with a key of %s: %d", r.Method, r.Path,
+				scope.Names(), got.status)
 			asked++
 		}
 	}
@@ -61,7 +62,8 @@ func TestNewKeyHasRequestedRestrictions(t *testing.T) {
 	w := newTestServer(t, nil)
 	b := w.signIn("cleo@probity.test", store.Customer)
 	soon := w.server.now().Add(time.Hour).UTC().Truncate(time.Second)
-	body, err := json.Marshal(map[string]any{"name": "shop", "scopes": []string{"jobs"}, "expires_at": soon, "networks": []string{"127.0.0.0/8", "2001:db8::/48"}})
+	body, err := json.Marshal(map[string]any{"name": "shop", "scopes": []string{"jobs"}, "expires_at": soon,
+		"networks": []string{"127.0.0.0/8", "2001:db8::/48"}})
 	require.NoError(t, err)
 	made := b.do("POST", "/v1/dash/keys", string(body))
 	require.Equal(t, 201, made.status, "%s", made.body)
@@ -79,8 +81,11 @@ func TestNewKeyHasRequestedRestrictions(t *testing.T) {
 
 	root := w.signIn("dora@probity.test", store.Admin)
 	require.Equal(t, 201, root.do("POST", "/v1/dash/keys", `{"name":"ops","scopes":["admin"]}`).status)
-	for _, body := range []string{`{"name":"x","scopes":["admin"]}`, `{"name":"x","scopes":"jobs"}`, `{"name":"x","scopes":[1]}`, `{"name":"x","scopes":["all"]}`, `{"name":"x","scopes":[]}`, `{"name":"x","networks":["10.0.0.1/8"]}`,
-		`{"name":"x","expires_at":"tomorrow"}`, `{"name":"x","expires_at":"2001-01-01T00:00:00Z"}`, `{"name":"x","networks":["shop.test"]}`, `{"name":"x","networks":"10.0.0.0/8"}`} {
+	for _, body := range []string{`{"name":"x","scopes":["admin"]}`, `{"name":"x","scopes":"jobs"}`,
+		`{"name":"x","scopes":[1]}`, `{"name":"x","scopes":["all"]}`, `{"name":"x","scopes":[]}`,
+		`{"name":"x","networks":["10.0.0.1/8"]}`,
+		`{"name":"x","expires_at":"tomorrow"}`, `{"name":"x","expires_at":"2001-01-01T00:00:00Z"}`,
+		`{"name":"x","networks":["shop.test"]}`, `{"name":"x","networks":"10.0.0.0/8"}`} {
 		r := b.do("POST", "/v1/dash/keys", body)
 		require.Equal(t, 422, r.status, body)
 		require.Regexp(t, "scopes|expires_at|networks", r.detail(t), body)

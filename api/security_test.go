@@ -24,7 +24,8 @@ import (
 func selfSigned(t *testing.T) (*tls.Config, *x509.CertPool) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	require.NoError(t, err)
 	leaf, err := x509.ParseCertificate(der)
@@ -34,8 +35,8 @@ func selfSigned(t *testing.T) (*tls.Config, *x509.CertPool) {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, pool
 }
 
-// TestTLS: the same server with TLS. A client without TLS, or that never ends its handshake, takes one connection until the
-// header timeout; a client over the limit of connections does not delay others.
+// TestTLS: the same server with TLS. A client without TLS, or that never ends its handshake, takes one connection until
+// the header timeout; a client over the limit of connections does not delay others.
 func TestTLS(t *testing.T) {
 	config, pool := selfSigned(t)
 	w := newTestServer(t, func(c *Config) { c.TLS, c.MaxConnsPerIP, c.HeaderTimeout = config, 2, 200*time.Millisecond })
@@ -80,14 +81,16 @@ func TestEveryAnswerIsHardened(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newTestServer(t, func(c *Config) { c.PublicURL = public })
 			for _, r := range w.server.routeTable {
-				path := strings.NewReplacer("{job_id}", "x", "{user}", "x", "{key_id}", "x", "{session_id}", "x", "{page}", "x", "{item}", "x", "{file}", "x").Replace(r.Path)
+				path := strings.NewReplacer("{job_id}", "x", "{user}", "x", "{key_id}", "x", "{session_id}", "x",
+					"{page}", "x", "{item}", "x", "{file}", "x").Replace(r.Path)
 				got := w.do(request{method: r.Method, path: path})
 				require.Equal(t, "nosniff", got.header.Get("X-Content-Type-Options"), path)
 				require.NotEmpty(t, got.header.Get("Cache-Control"), path)
 				require.Equal(t, public != "", got.header.Get("Strict-Transport-Security") != "", path)
 				if strings.HasPrefix(got.header.Get("Content-Type"), "text/html") {
 					policy := got.header.Get("Content-Security-Policy")
-					for _, want := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action "} {
+					for _, want := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'",
+						"form-action "} {
 						require.Contains(t, policy, want, path)
 					}
 					require.NotContains(t, policy, "unsafe", path)
@@ -97,22 +100,25 @@ func TestEveryAnswerIsHardened(t *testing.T) {
 	}
 }
 
-// TestSignInPreventsSessionFixation: a token that an attacker set in a browser before its user signed in is not valid after it, and
-// each sign-in makes a new token.
+// TestSignInPreventsSessionFixation: a token that an attacker set in a browser before its user signed in is not valid
+// after it, and each sign-in makes a new token.
 func TestSignInPreventsSessionFixation(t *testing.T) {
 	w := newTestServer(t, nil)
 	victim := w.signIn("cleo@probity.test", store.Customer)
 	planted := "probity=" + strings.Repeat("A", 43)
 	body := `{"email":"cleo@probity.test","password":"` + password + `"}`
-	r := w.do(request{method: "POST", path: "/v1/dash/login", header: map[string]string{"Content-Type": "application/json", "Cookie": planted},
-		body: strings.NewReader(body)})
+	r := w.do(request{method: "POST", path: "/v1/dash/login",
+		header: map[string]string{"Content-Type": "application/json", "Cookie": planted},
+		body:   strings.NewReader(body)})
 	require.Equal(t, 200, r.status)
 	given, _, _ := strings.Cut(r.header.Get("Set-Cookie"), ";")
 	require.NotEqual(t, planted, given)
 	require.NotEqual(t, victim.cookie, given)
-	require.Equal(t, 401, w.do(request{method: "GET", path: "/v1/dash/session", header: map[string]string{"Cookie": planted}}).status)
-	r = w.do(request{method: "POST", path: "/v1/dash/login", header: map[string]string{"Content-Type": "application/json", "Cookie": victim.cookie},
-		body: strings.NewReader(body)})
+	require.Equal(t, 401, w.do(request{method: "GET", path: "/v1/dash/session",
+		header: map[string]string{"Cookie": planted}}).status)
+	r = w.do(request{method: "POST", path: "/v1/dash/login",
+		header: map[string]string{"Content-Type": "application/json", "Cookie": victim.cookie},
+		body:   strings.NewReader(body)})
 	again, _, _ := strings.Cut(r.header.Get("Set-Cookie"), ";")
 	require.NotEqual(t, victim.cookie, again, "signing in twice gives two tokens")
 }
@@ -121,20 +127,23 @@ func TestSignInPreventsSessionFixation(t *testing.T) {
 func TestAudit(t *testing.T) {
 	w := newTestServer(t, nil)
 	b := w.signIn("dana@probity.test", store.Admin)
-	require.Equal(t, 200, w.do(request{method: "POST", path: "/v1/admin/users/ann@probity.test/disable", key: w.adminKey}).status)
+	require.Equal(t, 200, w.do(request{method: "POST", path: "/v1/admin/users/ann@probity.test/disable",
+		key: w.adminKey}).status)
 	require.Equal(t, 200, b.do("POST", "/v1/admin/users/ann@probity.test/enable", "").status)
 	w.signIn("eve@probity.test", store.Customer)
 	page := w.get("/v1/admin/audit?limit=4", w.adminKey)
 	require.Equal(t, 200, page.status, "%s", page.body)
 	events := page.json(t)["acts"].([]any)
 	require.Len(t, events, 4)
-	for i, want := range [][]any{{"test", "", "user add"}, {"dana@probity.test", "127.0.0.1", "user enable"}, {"root@probity.test", "127.0.0.1", "user disable"},
+	for i, want := range [][]any{{"test", "", "user add"}, {"dana@probity.test", "127.0.0.1", "user enable"},
+		{"root@probity.test", "127.0.0.1", "user disable"},
 		{"dana@probity.test", "127.0.0.1", "sign in"}} {
 		action := events[i].(map[string]any)
 		require.Equal(t, want, []any{action["by"], action["from"], action["action"]}, i)
 		require.NotEmpty(t, action["at"])
 	}
-	older := w.get("/v1/admin/audit?limit=1&cursor="+page.json(t)["next_cursor"].(string), w.adminKey).json(t)["acts"].([]any)
+	older := w.get("/v1/admin/audit?limit=1&cursor="+page.json(t)["next_cursor"].(string),
+		w.adminKey).json(t)["acts"].([]any)
 	require.Equal(t, "user add", older[0].(map[string]any)["action"])
 	require.Equal(t, "ann@probity.test", events[1].(map[string]any)["about"])
 	require.Equal(t, []string{"user enable", "sign in"}, w.auditActions("by=DANA@"))

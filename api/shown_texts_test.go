@@ -34,53 +34,65 @@ const (
 	aNetwork = "it is no network, and quoted"
 )
 
-// textFields has each text field of a request's body: nothing that people give and others read may keep a hidden character.
+// textFields has each text field of a request's body: nothing that people give and others read may keep a hidden
+// character.
 var textFields = map[string]textField{
-	"POST /v1/verify/single email":                 {body: `{"email":TEXT}`, status: 200, why: aVerdict},
-	"POST /v1/verify/batch emails":                 {body: `{"emails":[TEXT]}`, status: 200, why: aVerdict},
-	"POST /v1/verify/public email":                 {body: `{"email":TEXT}`, status: 200, why: aVerdict},
-	"POST /verify/public email":                    {body: `{"email":TEXT}`, status: 200, why: aVerdict},
-	"POST /v1/verify/bulk callback_url":            {body: "http://127.0.0.1:9/TEXT"},
-	"POST /v1/verify/bulk name":                    {body: "TEXT"},
-	"POST /v1/verify/bulk email_column":            {body: "TEXT", why: "it must be a column of the file, and is quoted"},
-	"POST /v1/receipts request_id":                 {body: `{"request_id":TEXT}`, status: 404, why: aLookup},
-	"POST /v1/feedback reports":                    {body: `{"reports":[{"email":TEXT,"outcome":"delivered","at":"2026-03-01T12:00:00Z"}]}`, status: 202, why: "only its hash is kept"},
-	"POST /v1/receipts job_id":                     {body: `{"job_id":TEXT,"row":1}`, status: 404, why: aLookup},
-	"POST /v1/verify/bulk/{job_id}/recheck reason": {body: `{"reason":[TEXT]}`, why: "it must be a known reason, and is quoted"},
-	"POST /v1/admin/users email":                   {body: `{"email":TEXT}`},
-	"POST /v1/admin/users password":                {body: `{"email":"new-NUMBER@probity.test","password":TEXT}`, status: 201, why: aSecret},
-	"POST /v1/admin/keys user":                     {body: `{"name":"k","user":TEXT}`, status: 404, why: aLookup},
-	"POST /v1/admin/keys name":                     {body: `{"user":"ann@probity.test","name":TEXT}`},
-	"POST /v1/admin/keys networks":                 {body: `{"user":"ann@probity.test","name":"k","networks":[TEXT]}`, why: aNetwork},
-	"POST /v1/admin/credits user":                  {body: `{"amount":1,"user":TEXT}`, status: 404, why: aLookup},
-	"POST /v1/admin/credits note":                  {body: `{"user":"ann@probity.test","amount":1,"note":TEXT}`},
-	"POST /v1/admin/credits grant_id":              {body: `{"user":"ann@probity.test","amount":1,"grant_id":TEXT}`},
-	"POST /v1/admin/suppressions name":             {body: `{"name":TEXT}`},
-	"POST /v1/admin/suppressions note":             {body: `{"name":"shop.test","note":TEXT}`},
-	"POST /v1/admin/erase address":                 {body: `{"address":TEXT}`, why: anEmail},
-	"POST /v1/dash/login email":                    {body: `{"email":TEXT,"password":"wrong password"}`, status: 401, why: aLookup},
-	"POST /v1/dash/login password":                 {body: `{"email":"ann@probity.test","password":TEXT}`, status: 401, why: aSecret},
-	"POST /v1/dash/login code":                     {body: `{"email":"none@probity.test","password":"wrong password","code":TEXT}`, status: 401, why: aSecret},
-	"POST /v1/dash/reset token":                    {body: `{"token":TEXT,"password":"new password"}`, status: 410, why: aSecret},
-	"POST /v1/dash/reset password":                 {body: `{"token":"none","password":TEXT}`, status: 410, why: aSecret},
-	"PUT /v1/dash/password current":                {body: `{"current":TEXT,"password":"new password"}`, why: aSecret},
-	"PUT /v1/dash/password password":               {body: `{"current":"wrong password","password":TEXT}`, why: aSecret},
-	"POST /v1/dash/totp password":                  {body: `{"password":TEXT}`, why: aSecret},
-	"POST /v1/dash/totp/on code":                   {body: `{"code":TEXT}`, status: 409, why: aSecret},
-	"POST /v1/dash/totp/off password":              {body: `{"password":TEXT,"code":"1"}`, why: aSecret},
-	"POST /v1/dash/totp/off code":                  {body: `{"password":"wrong password","code":TEXT}`, why: aSecret},
-	"POST /v1/dash/keys name":                      {body: `{"name":TEXT}`},
-	"POST /v1/dash/keys networks":                  {body: `{"name":"k","networks":[TEXT]}`, why: aNetwork},
-	"POST /v1/dash/callbacks/test url":             {body: `{"url":TEXT}`},
-	"POST /v1/dash/admin/traces email":             {body: `{"email":TEXT}`, status: 404, why: aLookup},
-	"POST /v1/dash/admin/traces provider":          {body: `{"provider":TEXT}`, status: 404, why: aLookup},
-	"POST /v1/dash/admin/lanes/release node":       {body: `{"node":TEXT,"egress":"e"}`, status: 404, why: aLookup},
-	"POST /v1/dash/admin/lanes/release egress":     {body: `{"node":"n","egress":TEXT}`, status: 404, why: aLookup},
-	"POST /v1/dash/admin/lanes/release route":      {body: `{"node":"n","egress":"e","route":TEXT}`, status: 404, why: aLookup},
+	"POST /v1/verify/single email":      {body: `{"email":TEXT}`, status: 200, why: aVerdict},
+	"POST /v1/verify/batch emails":      {body: `{"emails":[TEXT]}`, status: 200, why: aVerdict},
+	"POST /v1/verify/public email":      {body: `{"email":TEXT}`, status: 200, why: aVerdict},
+	"POST /verify/public email":         {body: `{"email":TEXT}`, status: 200, why: aVerdict},
+	"POST /v1/verify/bulk callback_url": {body: "http://127.0.0.1:9/TEXT"},
+	"POST /v1/verify/bulk name":         {body: "TEXT"},
+	"POST /v1/verify/bulk email_column": {body: "TEXT",
+		why: "it must be a column of the file, and is quoted"},
+	"POST /v1/receipts request_id": {body: `{"request_id":TEXT}`, status: 404, why: aLookup},
+	"POST /v1/feedback reports":    {body: `{"reports":[{"email":TEXT,"outcome":"delivered","at":"2026-03-01T12:00:00Z"}]}`, status: 202, why: "only its hash is kept"},
+	"POST /v1/receipts job_id":     {body: `{"job_id":TEXT,"row":1}`, status: 404, why: aLookup},
+	"POST /v1/verify/bulk/{job_id}/recheck reason": {body: `{"reason":[TEXT]}`,
+		why: "it must be a known reason, and is quoted"},
+	"POST /v1/admin/users email": {body: `{"email":TEXT}`},
+	"POST /v1/admin/users password": {body: `{"email":"new-NUMBER@probity.test","password":TEXT}`,
+		status: 201, why: aSecret},
+	"POST /v1/admin/keys user": {body: `{"name":"k","user":TEXT}`, status: 404, why: aLookup},
+	"POST /v1/admin/keys name": {body: `{"user":"ann@probity.test","name":TEXT}`},
+	"POST /v1/admin/keys networks": {body: `{"user":"ann@probity.test","name":"k","networks":[TEXT]}`,
+		why: aNetwork},
+	"POST /v1/admin/credits user":      {body: `{"amount":1,"user":TEXT}`, status: 404, why: aLookup},
+	"POST /v1/admin/credits note":      {body: `{"user":"ann@probity.test","amount":1,"note":TEXT}`},
+	"POST /v1/admin/credits grant_id":  {body: `{"user":"ann@probity.test","amount":1,"grant_id":TEXT}`},
+	"POST /v1/admin/suppressions name": {body: `{"name":TEXT}`},
+	"POST /v1/admin/suppressions note": {body: `{"name":"shop.test","note":TEXT}`},
+	"POST /v1/admin/erase address":     {body: `{"address":TEXT}`, why: anEmail},
+	"POST /v1/dash/login email": {body: `{"email":TEXT,"password":"wrong password"}`, status: 401,
+		why: aLookup},
+	"POST /v1/dash/login password": {body: `{"email":"ann@probity.test","password":TEXT}`, status: 401,
+		why: aSecret},
+	"POST /v1/dash/login code": {body: `{"email":"none@probity.test","password":"wrong password","code":TEXT}`,
+		status: 401, why: aSecret},
+	"POST /v1/dash/reset token": {body: `{"token":TEXT,"password":"new password"}`, status: 410,
+		why: aSecret},
+	"POST /v1/dash/reset password": {body: `{"token":"none","password":TEXT}`, status: 410,
+		why: aSecret},
+	"PUT /v1/dash/password current": {body: `{"current":TEXT,"password":"new password"}`, why: aSecret},
+	"PUT /v1/dash/password password": {body: `{"current":"wrong password","password":TEXT}`,
+		why: aSecret},
+	"POST /v1/dash/totp password":              {body: `{"password":TEXT}`, why: aSecret},
+	"POST /v1/dash/totp/on code":               {body: `{"code":TEXT}`, status: 409, why: aSecret},
+	"POST /v1/dash/totp/off password":          {body: `{"password":TEXT,"code":"1"}`, why: aSecret},
+	"POST /v1/dash/totp/off code":              {body: `{"password":"wrong password","code":TEXT}`, why: aSecret},
+	"POST /v1/dash/keys name":                  {body: `{"name":TEXT}`},
+	"POST /v1/dash/keys networks":              {body: `{"name":"k","networks":[TEXT]}`, why: aNetwork},
+	"POST /v1/dash/callbacks/test url":         {body: `{"url":TEXT}`},
+	"POST /v1/dash/admin/traces email":         {body: `{"email":TEXT}`, status: 404, why: aLookup},
+	"POST /v1/dash/admin/traces provider":      {body: `{"provider":TEXT}`, status: 404, why: aLookup},
+	"POST /v1/dash/admin/lanes/release node":   {body: `{"node":TEXT,"egress":"e"}`, status: 404, why: aLookup},
+	"POST /v1/dash/admin/lanes/release egress": {body: `{"node":"n","egress":TEXT}`, status: 404, why: aLookup},
+	"POST /v1/dash/admin/lanes/release route": {body: `{"node":"n","egress":"e","route":TEXT}`, status: 404,
+		why: aLookup},
 }
 
-// TestNoFieldKeepsHiddenCharacters sends such characters in each text field that the description has, and requires a row here of
-// each field that is new there.
+// TestNoFieldKeepsHiddenCharacters sends such characters in each text field that the description has, and requires a
+// row here of each field that is new there.
 func TestNoFieldKeepsHiddenCharacters(t *testing.T) {
 	w := newTestServer(t, func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
 	admin := w.signIn("boss@probity.test", store.Admin)
@@ -99,7 +111,8 @@ func TestNoFieldKeepsHiddenCharacters(t *testing.T) {
 				require.NotContains(t, string(r.body), string(c), "%s U+%04X", name, c)
 			}
 			if f.why == "" {
-				require.Regexp(t, fmt.Sprintf(`%s has U\+%04X as its character \d+, .*: remove it\.$`, words[2], c), r.detail(t))
+				require.Regexp(t, fmt.Sprintf(`%s has U\+%04X as its character \d+, .*: remove it\.$`, words[2], c),
+					r.detail(t))
 			}
 		}
 	}
@@ -115,7 +128,8 @@ func (w *testServer) sendText(by *browser, to textOf, body string, c rune) reply
 		text = "http://127.0.0.1:9/" + text
 	}
 	if to.path == "/v1/verify/bulk" {
-		return w.upload(w.key, nil, part{to.field, "", strings.ReplaceAll(body, "TEXT", text)}, part{"file", "l.csv", "email\nann@shop.test\n"})
+		return w.upload(w.key, nil, part{to.field, "", strings.ReplaceAll(body, "TEXT", text)},
+			part{"file", "l.csv", "email\nann@shop.test\n"})
 	}
 	quoted, err := json.Marshal(text)
 	require.NoError(w.t, err)
@@ -124,17 +138,20 @@ func (w *testServer) sendText(by *browser, to textOf, body string, c rune) reply
 		return by.do(to.method, to.path, body)
 	}
 	return w.do(request{method: to.method, path: to.path, key: w.key, body: strings.NewReader(body),
-		header: map[string]string{"Content-Type": "application/json", "X-Forwarded-For": fmt.Sprintf("192.0.2.%d", c%256)}})
+		header: map[string]string{"Content-Type": "application/json",
+			"X-Forwarded-For": fmt.Sprintf("192.0.2.%d", c%256)}})
 }
 
-// describedTexts lists the text fields of the requests' bodies: "POST /v1/path field". Enumerations, times and files are no texts.
+// describedTexts lists the text fields of the requests' bodies: "POST /v1/path field". Enumerations, times and files
+// are no texts.
 func describedTexts(t *testing.T) (list []string) {
 	for path, item := range loadDescription(t).Paths.Map() {
 		for method, op := range item.Operations() {
 			if op.RequestBody == nil {
 				continue
 			}
-			for _, content := range op.RequestBody.Value.Content { // one that is text as a whole has the fields of the other
+			// one that is text as a whole has the fields of the other
+			for _, content := range op.RequestBody.Value.Content {
 				for name, field := range content.Schema.Value.Properties {
 					if hasText(field.Value) {
 						list = append(list, method+" "+path+" "+name)
@@ -159,15 +176,16 @@ func hasText(s *openapi3.Schema) bool {
 	return s.Type.Includes("string") && s.Enum == nil && s.Format != "binary" && s.Format != "date-time"
 }
 
-// TestNamesOfFilesAndBrowsersAreCleaned: who sends a file or signs in has not chosen these names, so that they are made fit to be
-// shown, and not refused.
+// TestNamesOfFilesAndBrowsersAreCleaned: who sends a file or signs in has not chosen these names, so that they are made
+// fit to be shown, and not refused.
 func TestNamesOfFilesAndBrowsersAreCleaned(t *testing.T) {
 	w := newTestServer(t, nil)
 	r := w.upload(w.key, nil, part{"file", "fsc.\u202etsil\u200b.csv", "email\nann@shop.test\n"})
 	require.Equal(t, 202, r.status, "%s", r.body)
 	require.Equal(t, "fsc.tsil.csv", r.json(t)["filename"])
 	w.signIn("cleo@probity.test", store.Customer)
-	in := w.do(request{method: "POST", path: "/v1/dash/login", body: strings.NewReader(`{"email":"cleo@probity.test","password":"` + password + `"}`),
+	in := w.do(request{method: "POST", path: "/v1/dash/login",
+		body:   strings.NewReader(`{"email":"cleo@probity.test","password":"` + password + `"}`),
 		header: map[string]string{"Content-Type": "application/json", "User-Agent": "Fire\u202e\u200bfox"}})
 	cookie, _, _ := strings.Cut(in.header.Get("Set-Cookie"), ";")
 	b := &browser{w, cookie, in.json(t)["csrf_token"].(string)}

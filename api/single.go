@@ -66,7 +66,8 @@ func readOptions(d *httpd.Document, timeout, longest int64) (q verifyOptions, er
 		return q, err
 	}
 	q.timeout = time.Duration(seconds) * time.Second
-	if seconds, err = d.Number("max_age", int64(coordinator.DefaultMaxAge/time.Second), 0, listform.MaxAge); err != nil {
+	if seconds, err = d.Number("max_age", int64(coordinator.DefaultMaxAge/time.Second), 0,
+		listform.MaxAge); err != nil {
 		return q, err
 	}
 	q.maxAge = time.Duration(seconds) * time.Second
@@ -113,7 +114,8 @@ func verifySingle(c *call) error {
 		}
 	}
 	started := time.Now()
-	r := coordinator.Request{Email: q.email, NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: c.identity.Test, NoSuggestion: !q.details}
+	r := coordinator.Request{Email: q.email, NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: c.identity.Test,
+		NoSuggestion: !q.details}
 	ctx, release := c.srv.untilDeadline(q.verifyOptions, started)
 	defer release()
 	verdict, err := c.srv.verify(ctx, started, r)
@@ -167,8 +169,8 @@ func beginOnce(c *call, digest func() store.KeyHash) (keep *store.Request, answe
 	return nil, true, c.SendBytes(kept.Status, kept.Body)
 }
 
-// claimKey claims the Idempotency-Key of a request, if it has one. keep is then the request, whose answer is to be stored in the commit
-// that charges for it, and which the caller ends. kept is the answer that it had before.
+// claimKey claims the Idempotency-Key of a request, if it has one. keep is then the request, whose answer is to be
+// stored in the commit that charges for it, and which the caller ends. kept is the answer that it had before.
 func claimKey(c *call, digest func() store.KeyHash) (keep *store.Request, kept *store.Answer, err error) {
 	key := c.idempotencyKey()
 	if key == "" {

@@ -27,6 +27,7 @@ func checkLater(c *call, callbackURL string) error {
 
 // laterCall is the call that is answered later.
 func laterCall(c *call, q *singleRequest, a *results.Single) *singles.Call {
-	return &singles.Call{ID: c.ID, Account: c.identity.User.ID, Key: c.identity.Key, Charge: c.srv.deps.Store.NewRequest(), Email: q.email,
+	return &singles.Call{ID: c.ID, Account: c.identity.User.ID, Key: c.identity.Key,
+		Charge: c.srv.deps.Store.NewRequest(), Email: q.email,
 		Details: q.details, Test: c.identity.Test, URL: q.callbackURL, Made: c.Started.UTC(), Reason: a.Verdict.Reason}
 }

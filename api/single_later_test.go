@@ -37,8 +37,8 @@ func receiveEvents(t *testing.T) (url string, taken chan takenEvent) {
 	return receiver.URL, taken
 }
 
-// TestASingleIsAnsweredLater: a call that was greylisted, and one that ended at its deadline, get their verdict by a signed callback, as it
-// is described. It is charged then, and once.
+// TestASingleIsAnsweredLater: a call that was greylisted, and one that ended at its deadline, get their verdict by a
+// signed callback, as it is described. It is charged then, and once.
 func TestASingleIsAnsweredLater(t *testing.T) {
 	w := newTestServer(t, nil)
 	url, taken := receiveEvents(t)
@@ -54,7 +54,8 @@ func TestASingleIsAnsweredLater(t *testing.T) {
 	require.Len(t, settled, 16)
 	answer := w.single(`{"email":"grey.ann@shop.test","details":true,"callback_url":"` + url + `"}`)
 	first := answer.json(t)
-	require.Equal(t, []any{"UNKNOWN", "greylisted", true}, []any{first["status"], first["reason"], first["callback_pending"]})
+	require.Equal(t, []any{"UNKNOWN", "greylisted", true},
+		[]any{first["status"], first["reason"], first["callback_pending"]})
 	release := w.prober.holdAnswers()
 	late := w.single(`{"email":"nobody@shop.test","timeout":1,"callback_url":"` + url + `"}`)
 	require.Equal(t, "timeout", late.json(t)["reason"])
@@ -80,7 +81,10 @@ func TestASingleIsAnsweredLater(t *testing.T) {
 	require.Empty(t, wanted)
 	require.EqualValues(t, initialCredits-3, w.credits().Balance)
 	id := late.header.Get("X-Request-Id")
-	require.Eventually(t, func() bool { return len(w.rowsOf(w.key, "/v1/callbacks?status=delivered", "callbacks")) == 2 }, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return len(w.rowsOf(w.key, "/v1/callbacks?status=delivered",
+			"callbacks")) == 2
+	}, time.Minute, 20*time.Millisecond)
 	for _, row := range w.rowsOf(w.key, "/v1/callbacks", "callbacks") {
 		require.Equal(t, []any{"single.finished", nil, url}, []any{row["event"], row["job_id"], row["callback_url"]})
 	}
@@ -112,7 +116,8 @@ func TestALaterAnswerIsRefusedAtOnce(t *testing.T) {
 	require.Equal(t, "60", full.header.Get("Retry-After"))
 	_, other := w.addCustomer("other@probity.test", 10)
 	w.prober.passed.Store(true)
-	require.Equal(t, 200, w.post("/v1/verify/single", other, `{"email":"grey@shop.test","callback_url":"`+url+`"}`).status)
+	require.Equal(t, 200, w.post("/v1/verify/single", other,
+		`{"email":"grey@shop.test","callback_url":"`+url+`"}`).status)
 	require.Empty(t, taken)
 }
 
@@ -121,12 +126,14 @@ func TestAPoorAccountGetsTheFirstAnswer(t *testing.T) {
 	w := newTestServer(t, nil)
 	url, taken := receiveEvents(t)
 	_, poor := w.addCustomer("poor@probity.test", 1)
-	require.Equal(t, 200, w.post("/v1/verify/single", poor, `{"email":"grey@shop.test","callback_url":"`+url+`"}`).status)
+	require.Equal(t, 200, w.post("/v1/verify/single", poor,
+		`{"email":"grey@shop.test","callback_url":"`+url+`"}`).status)
 	require.Equal(t, 200, w.post("/v1/verify/single", poor, `{"email":"ann@shop.test"}`).status)
 	w.prober.passed.Store(true)
 	var event struct{ Result map[string]any }
 	require.NoError(t, json.Unmarshal((<-taken).body, &event))
-	require.Equal(t, []any{"UNKNOWN", "greylisted", 0.0}, []any{event.Result["status"], event.Result["reason"], event.Result["credits_used"]})
+	require.Equal(t, []any{"UNKNOWN", "greylisted", 0.0},
+		[]any{event.Result["status"], event.Result["reason"], event.Result["credits_used"]})
 }
 
 // TestATestKeyIsCalledBackAtOnce: an integration can be tried with the addresses of test keys.
@@ -135,8 +142,11 @@ func TestATestKeyIsCalledBackAtOnce(t *testing.T) {
 	url, taken := receiveEvents(t)
 	first := w.post("/v1/verify/single", w.testKey, `{"email":"greylisted@example.com","callback_url":"`+url+`"}`)
 	require.Equal(t, true, first.json(t)["callback_pending"])
-	require.True(t, strings.HasPrefix(string((<-taken).body), `{"event":"single.finished","request_id":"`+first.header.Get("X-Request-Id")+`","result":{"email":"greylisted@example.com"`))
+	require.True(t, strings.HasPrefix(string((<-taken).body),
+		`{"event":"single.finished","request_id":"`+first.header.Get("X-Request-Id")+
+			`","result":{"email":"greylisted@example.com"`))
 }
 
 // greylistedFor is an answer whose retry is planned in an hour.
-var greylistedFor = engine.Verdict{Reason: engine.ReasonGreylisted, Details: engine.Details{NextRetry: time.Now().Add(time.Hour)}}
+var greylistedFor = engine.Verdict{Reason: engine.ReasonGreylisted,
+	Details: engine.Details{NextRetry: time.Now().Add(time.Hour)}}

@@ -41,7 +41,8 @@ func TestSingleCosts(t *testing.T) {
 	for _, c := range []struct {
 		email string
 		cost  float64
-	}{{"ann@shop.test", 1}, {"cached@shop.test", 1}, {"nobody@shop.test", 1}, {"any@shop.test", 1}, {"block@shop.test", 0}, {"no address", 1}, {"", 1}} {
+	}{{"ann@shop.test", 1}, {"cached@shop.test", 1}, {"nobody@shop.test", 1}, {"any@shop.test", 1},
+		{"block@shop.test", 0}, {"no address", 1}, {"", 1}} {
 		before := w.credits().Balance
 		got := w.single(fmt.Sprintf(`{"email":%q}`, c.email)).json(t)
 		require.Equal(t, c.cost, got["credits_used"], c.email)
@@ -91,16 +92,22 @@ func TestSingleRequests(t *testing.T) {
 
 func TestMediaTypes(t *testing.T) {
 	w := newTestServer(t, nil)
-	for kind, status := range map[string]int{"application/json": 200, "Application/JSON; charset=UTF-8": 200, `application/json; charset="utf-8"`: 200,
-		"": 415, "text/plain": 415, "application/x-www-form-urlencoded": 415, "application/json; charset=iso-8859-1": 415, "multipart/form-data; boundary=x": 415} {
-		r := w.do(request{method: "POST", path: "/v1/verify/single", key: w.key, body: strings.NewReader(`{"email":"ann@shop.test"}`), header: map[string]string{"Content-Type": kind}})
+	for kind, status := range map[string]int{"application/json": 200, "Application/JSON; charset=UTF-8": 200,
+		`application/json; charset="utf-8"`: 200,
+		"":                                  415, "text/plain": 415, "application/x-www-form-urlencoded": 415,
+		"application/json; charset=iso-8859-1": 415, "multipart/form-data; boundary=x": 415} {
+		r := w.do(request{method: "POST", path: "/v1/verify/single", key: w.key,
+			body: strings.NewReader(`{"email":"ann@shop.test"}`), header: map[string]string{"Content-Type": kind}})
 		require.Equal(t, status, r.status, kind)
 	}
-	r := w.do(request{method: "POST", path: "/v1/verify/single", key: w.key, body: strings.NewReader(`{"email":"ann@shop.test"}`),
+	r := w.do(request{method: "POST", path: "/v1/verify/single", key: w.key,
+		body:   strings.NewReader(`{"email":"ann@shop.test"}`),
 		header: map[string]string{"Content-Type": "application/json", "Content-Encoding": "gzip"}})
 	require.Equal(t, 415, r.status)
-	for kind, status := range map[string]int{"application/json": 415, "multipart/form-data": 400, "multipart/mixed; boundary=x": 415} {
-		r := w.do(request{method: "POST", path: "/v1/verify/bulk", key: w.key, body: strings.NewReader("--x--"), header: map[string]string{"Content-Type": kind}})
+	for kind, status := range map[string]int{"application/json": 415, "multipart/form-data": 400,
+		"multipart/mixed; boundary=x": 415} {
+		r := w.do(request{method: "POST", path: "/v1/verify/bulk", key: w.key, body: strings.NewReader("--x--"),
+			header: map[string]string{"Content-Type": kind}})
 		require.Equal(t, status, r.status, kind)
 	}
 }
@@ -116,7 +123,8 @@ func TestSingleDeadline(t *testing.T) {
 func TestSingleIdempotency(t *testing.T) {
 	w := newTestServer(t, nil)
 	send := func(key, body string) reply {
-		return w.do(request{method: "POST", path: "/v1/verify/single", key: w.key, body: strings.NewReader(body), header: map[string]string{"Content-Type": "application/json", "Idempotency-Key": key}})
+		return w.do(request{method: "POST", path: "/v1/verify/single", key: w.key, body: strings.NewReader(body),
+			header: map[string]string{"Content-Type": "application/json", "Idempotency-Key": key}})
 	}
 	first := send("k1", `{"email":"ann@shop.test"}`)
 	again := send("k1", ` {"max_age": 604800, "email":"ann@shop.test"}`)
@@ -144,10 +152,12 @@ func TestSingleIdempotency(t *testing.T) {
 	require.Equal(t, 200, (<-done).status)
 }
 
-// TestTestKeysReturnRequestedReason requests every reason by name, in a single call, in a job and in its callback, and each error.
+// TestTestKeysReturnRequestedReason requests every reason by name, in a single call, in a job and in its callback, and
+// each error.
 func TestTestKeysReturnRequestedReason(t *testing.T) {
 	w := newTestServer(t, nil)
-	cases := map[string]engine.Reason{"valid": engine.ReasonNone, "someone": engine.ReasonSMTPNotChecked, "http_200": engine.ReasonSMTPNotChecked}
+	cases := map[string]engine.Reason{"valid": engine.ReasonNone, "someone": engine.ReasonSMTPNotChecked,
+		"http_200": engine.ReasonSMTPNotChecked}
 	for _, r := range reasons.All() {
 		if r != engine.ReasonNone {
 			cases[r.String()] = r
@@ -166,7 +176,8 @@ func TestTestKeysReturnRequestedReason(t *testing.T) {
 	job := w.uploadAndWait(w.testKey, part{"file", "l.csv", list + "DISPOSABLE@example.com\n"})
 	require.Equal(t, map[string]any{"VALID": 1.0, "RISKY": 9.0, "INVALID": 8.0, "UNKNOWN": 16.0}, job["counts"])
 	require.EqualValues(t, 0, job["credits_used"])
-	rows := strings.Split(strings.TrimSpace(string(w.get(job["results_url"].(string)+"?format=jsonl", w.testKey).body)), "\n")
+	rows := strings.Split(strings.TrimSpace(string(w.get(job["results_url"].(string)+"?format=jsonl", w.testKey).body)),
+		"\n")
 	require.Len(t, rows, len(cases)+1)
 	for _, line := range rows {
 		row := reply{body: []byte(line)}.json(t)
@@ -185,9 +196,12 @@ func requireSimulated(t *testing.T, reason engine.Reason, got map[string]any) {
 		name = reason.String()
 	}
 	accepted := reason == engine.ReasonNone || reason == engine.ReasonRoleAccount || reason == engine.ReasonPossibleTypo
-	want := map[string]any{"status": reason.Bucket().String(), "score": float64(reason.Figure()), "reason": name, "credits_used": 0.0, "smtp_valid": accepted,
-		"syntax_valid": reason != engine.ReasonInvalidSyntax, "domain_exists": reason != engine.ReasonInvalidSyntax && reason != engine.ReasonDomainNotFound,
-		"is_disposable": reason == engine.ReasonDisposable, "is_role_based": reason == engine.ReasonRoleAccount, "from_cache": false}
+	want := map[string]any{"status": reason.Bucket().String(), "score": float64(reason.Figure()), "reason": name,
+		"credits_used": 0.0, "smtp_valid": accepted,
+		"syntax_valid": reason != engine.ReasonInvalidSyntax, "domain_exists": reason != engine.ReasonInvalidSyntax &&
+			reason != engine.ReasonDomainNotFound,
+		"is_disposable": reason == engine.ReasonDisposable, "is_role_based": reason == engine.ReasonRoleAccount,
+		"from_cache": false}
 	for k, v := range want {
 		require.Equal(t, v, got[k], "%s of %s", k, reason)
 	}
@@ -259,9 +273,11 @@ func TestPublicEndpoint(t *testing.T) {
 	require.Equal(t, 200, send("2001:db9:1:1::1", "", ok).status)
 	requireRateLimited(t, send("2001:db9:2:2::1", "", ok), 86400)
 	for _, path := range []string{"/verify/public", "/v1/verify/public"} {
-		r := w.do(request{method: "OPTIONS", path: path, header: map[string]string{"Origin": "https://shop.example", "Access-Control-Request-Method": "POST"}})
+		r := w.do(request{method: "OPTIONS", path: path,
+			header: map[string]string{"Origin": "https://shop.example", "Access-Control-Request-Method": "POST"}})
 		require.Equal(t, 204, r.status, "preflights never count")
 		require.Equal(t, "POST", r.header.Get("Access-Control-Allow-Methods"))
-		require.Equal(t, 403, w.do(request{method: "OPTIONS", path: path, header: map[string]string{"Origin": "https://evil.example"}}).status)
+		require.Equal(t, 403, w.do(request{method: "OPTIONS", path: path,
+			header: map[string]string{"Origin": "https://evil.example"}}).status)
 	}
 }

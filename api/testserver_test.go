@@ -35,7 +35,8 @@ import (
 	"probity/store/history"
 )
 
-// testServer is a running server on a loopback address. It has the real store and coordinator; only DNS and the prober are fakes.
+// testServer is a running server on a loopback address. It has the real store and coordinator; only DNS and the prober
+// are fakes.
 type testServer struct {
 	t           testing.TB
 	store       *store.Store
@@ -118,7 +119,8 @@ var shippedTable = sync.OnceValue(engine.DefaultTable)
 // newTestServer starts a server as in production, except for what change changes.
 func newTestServer(t testing.TB, change func(*Config)) *testServer {
 	t.Helper()
-	w := &testServer{t: t, fs: vfs.NewMem(), registry: prometheus.NewRegistry(), log: new(syncedBuffer), contract: newContract(t)}
+	w := &testServer{t: t, fs: vfs.NewMem(), registry: prometheus.NewRegistry(), log: new(syncedBuffer),
+		contract: newContract(t)}
 	w.level.Set(slog.LevelDebug)
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: &w.level}))
 	table := shippedTable()
@@ -128,7 +130,8 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 	require.NoError(t, err)
 	w.book, err = book.Open(w.store)
 	require.NoError(t, err)
-	w.coord = coordinator.New(coordinator.Config{Store: w.store, FS: w.fs, Dir: "data", Resolver: fakeDNS{table}, Prober: w.prober, Table: table,
+	w.coord = coordinator.New(coordinator.Config{Store: w.store, FS: w.fs, Dir: "data", Resolver: fakeDNS{table},
+		Prober: w.prober, Table: table,
 		Lists: fakeLists{}, TestVerdict: reasons.Simulate, Log: log, Probability: w.book.Probability,
 		OnFinish: func(j *store.Job) []store.Part {
 			return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), callback.Schedule(j)}
@@ -157,8 +160,11 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 	if change != nil {
 		change(&cfg)
 	}
-	w.server, err = New(cfg, Deps{Store: w.store, Feedback: w.book, Coordinator: w.coord, Callbacks: callbacks, FS: w.fs, Scratch: "data/scratch", Log: log,
-		Metrics: w.registry, Now: func() time.Time { return time.Now().Add(time.Duration(w.clockOffset.Load())) }, History: w.history, Late: w.late, Eraser: erase.New(erase.Config{Store: w.store, Jobs: w.coord.ForErasure(), Caches: &w.nodes, Calls: eraseCalls,
+	w.server, err = New(cfg, Deps{Store: w.store, Feedback: w.book, Coordinator: w.coord, Callbacks: callbacks,
+		FS: w.fs, Scratch: "data/scratch", Log: log,
+		Metrics: w.registry, Now: func() time.Time { return time.Now().Add(time.Duration(w.clockOffset.Load())) },
+		History: w.history, Late: w.late, Eraser: erase.New(erase.Config{Store: w.store, Jobs: w.coord.ForErasure(),
+			Caches: &w.nodes, Calls: eraseCalls,
 			Answers: func(folded string) (int, error) {
 				return w.store.EraseAnswers(func(b []byte) bool { return record.IsAnswerAbout(b, folded) })
 			}, Reports: w.book.Erase})})
@@ -174,7 +180,8 @@ const allScopes = store.ScopeVerify | store.ScopeJobs | store.ScopeAccount | sto
 func (w *testServer) createAccounts() {
 	ctx, now := context.Background(), time.Now()
 	var err error
-	w.admin, _, err = w.store.AddUser(ctx, store.NewUser{Email: "root@probity.test", Role: store.Admin, Credits: 1000}, "test", now)
+	w.admin, _, err = w.store.AddUser(ctx, store.NewUser{Email: "root@probity.test", Role: store.Admin, Credits: 1000},
+		"test", now)
 	require.NoError(w.t, err)
 	w.adminKey, _, err = w.store.CreateKey(w.admin.ID, store.NewKey{Name: "admin", Scopes: allScopes}, "test", now)
 	require.NoError(w.t, err)
@@ -296,7 +303,8 @@ func (w *testServer) get(path, key string) reply {
 }
 
 func (w *testServer) post(path, key, body string) reply {
-	return w.do(request{method: "POST", path: path, key: key, body: strings.NewReader(body), header: map[string]string{"Content-Type": "application/json"}})
+	return w.do(request{method: "POST", path: path, key: key, body: strings.NewReader(body),
+		header: map[string]string{"Content-Type": "application/json"}})
 }
 
 func (w *testServer) single(body string) reply { return w.post("/v1/verify/single", w.key, body) }
@@ -349,7 +357,8 @@ func (w *testServer) waitForJob(key, id string) map[string]any {
 	return nil
 }
 
-// raw sends bytes on a connection of their own and reads the answers until the server closes the connection or nothing comes for long.
+// raw sends bytes on a connection of their own and reads the answers until the server closes the connection or nothing
+// comes for long.
 func (w *testServer) raw(text string) string {
 	w.t.Helper()
 	c, err := net.Dial("tcp", w.addr)
@@ -403,5 +412,6 @@ func query(path string, pairs ...string) string {
 
 // liftLimits sets the limits of an account to the maximum.
 func (w *testServer) liftLimits(u store.User) {
-	require.NoError(w.t, w.store.SetLimits(u.ID, store.Limits{SinglePerMinute: store.MaxLimit, BulkPerHour: store.MaxLimit}, "test", time.Now()))
+	require.NoError(w.t, w.store.SetLimits(u.ID, store.Limits{SinglePerMinute: store.MaxLimit,
+		BulkPerHour: store.MaxLimit}, "test", time.Now()))
 }

@@ -82,7 +82,8 @@ func TestSignInNeedsCodeWithTOTP(t *testing.T) {
 	code := a.nextCode()
 	require.Equal(t, 200, w.logInWithCode(password, code).status)
 	again := w.logInWithCode(password, code)
-	require.Equal(t, []any{401, "TOTP"}, []any{again.status, again.header.Get("WWW-Authenticate")}, "a code is good once")
+	require.Equal(t, []any{401, "TOTP"}, []any{again.status, again.header.Get("WWW-Authenticate")},
+		"a code is good once")
 	require.Equal(t, 200, w.logInWithCode(password, recovery[3]).status)
 	require.Equal(t, 401, w.logInWithCode(password, recovery[3]).status)
 	require.Equal(t, []string{"recovery code", "totp on"}, w.auditActions("by=cleo@"))
@@ -110,8 +111,10 @@ func TestCodeLockoutNamesTheAccount(t *testing.T) {
 	w := newTestServer(t, func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
 	w.withTOTP()
 	try := func(network int) reply {
-		return w.do(request{method: "POST", path: "/v1/dash/login", body: strings.NewReader(`{"email":"cleo@probity.test","password":"` + password + `","code":"12345x"}`),
-			header: map[string]string{"Content-Type": "application/json", "X-Forwarded-For": fmt.Sprintf("203.0.%d.1", network)}})
+		return w.do(request{method: "POST", path: "/v1/dash/login",
+			body: strings.NewReader(`{"email":"cleo@probity.test","password":"` + password + `","code":"12345x"}`),
+			header: map[string]string{"Content-Type": "application/json",
+				"X-Forwarded-For": fmt.Sprintf("203.0.%d.1", network)}})
 	}
 	for network := range 5 {
 		require.Equal(t, 401, try(network).status)
@@ -135,12 +138,14 @@ func TestSwitchingTOTPEndsOtherSessions(t *testing.T) {
 	other := &browser{w, cookie, r.json(t)["csrf_token"].(string)}
 	require.Equal(t, 409, b.do("POST", "/v1/dash/totp", `{"password":"`+password+`"}`).status)
 	require.Equal(t, 409, b.do("POST", "/v1/dash/totp/on", `{"code":"`+a.nextCode()+`"}`).status)
-	for _, bad := range []string{`{"password":"` + password + `"}`, `{"password":"` + password + `","code":"12345x"}`, `{"password":"wrong","code":"` + a.nextCode() + `"}`,
+	for _, bad := range []string{`{"password":"` + password + `"}`, `{"password":"` + password + `","code":"12345x"}`,
+		`{"password":"wrong","code":"` + a.nextCode() + `"}`,
 		`{"password":"` + password + `","code":""}`} {
 		require.Equal(t, 422, b.do("POST", "/v1/dash/totp/off", bad).status, bad)
 	}
 	require.Equal(t, 200, other.get("/v1/dash/session").status)
-	require.Equal(t, 204, b.do("POST", "/v1/dash/totp/off", `{"password":"`+password+`","code":"`+recovery[0]+`"}`).status)
+	require.Equal(t, 204, b.do("POST", "/v1/dash/totp/off",
+		`{"password":"`+password+`","code":"`+recovery[0]+`"}`).status)
 	require.Equal(t, 200, b.get("/v1/dash/session").status)
 	require.Equal(t, 401, other.get("/v1/dash/session").status)
 	require.Equal(t, map[string]any{"on": false, "recovery_codes_left": 0.0}, b.get("/v1/dash/totp").json(t))

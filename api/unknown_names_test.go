@@ -56,8 +56,8 @@ func (w *testServer) requireQueryTypos(job string) {
 	}
 }
 
-// TestNothingUnknownIsIgnored walks the description: each operation refuses a query parameter, a member and a part that it does not
-// have, and names what was sent. The query of the dashboard's pages is their own.
+// TestNothingUnknownIsIgnored walks the description: each operation refuses a query parameter, a member and a part that
+// it does not have, and names what was sent. The query of the dashboard's pages is their own.
 func TestNothingUnknownIsIgnored(t *testing.T) {
 	w := newTestServer(t, nil)
 	admin := w.signIn("boss@probity.test", store.Admin)
@@ -98,7 +98,8 @@ func TestNothingUnknownIsIgnored(t *testing.T) {
 func TestEmptyObjectIsNoBody(t *testing.T) {
 	w := newTestServer(t, nil)
 	job := w.uploadAndWait(w.key, part{"file", "l.csv", "email\na@shop.test\n"})["job_id"].(string)
-	require.Equal(t, 409, w.post("/v1/verify/bulk/"+job+"/pause", w.key, "{}").status, "the job has ended, and the body was read")
+	require.Equal(t, 409, w.post("/v1/verify/bulk/"+job+"/pause", w.key, "{}").status,
+		"the job has ended, and the body was read")
 	require.Equal(t, 422, w.post("/v1/verify/bulk/"+job+"/pause", w.key, "[]").status)
 }
 

@@ -202,17 +202,18 @@ func (u *upload) checkCallback(before string) error {
 // accept makes the job of a file, read with the options known so far.
 func (u *upload) accept(file io.Reader, filename string) error {
 	o := u.form.Options
-	_, err := u.call.srv.deps.Coordinator.Accept(u.call.srv.http.StopContext(), ingest.Upload{Body: httpd.FormFile(file), Options: ingest.Options{
-		Account: u.call.identity.User.ID, Key: u.call.identity.Key, Filename: listform.CleanFilename(filename),
-		Reading: o.Reading, Test: u.call.identity.Test,
-		Parts: func(j *store.Job) []store.Part { return u.commitParts(j, o) },
-	}})
+	_, err := u.call.srv.deps.Coordinator.Accept(u.call.srv.http.StopContext(),
+		ingest.Upload{Body: httpd.FormFile(file), Options: ingest.Options{
+			Account: u.call.identity.User.ID, Key: u.call.identity.Key, Filename: listform.CleanFilename(filename),
+			Reading: o.Reading, Test: u.call.identity.Test,
+			Parts: func(j *store.Job) []store.Part { return u.commitParts(j, o) },
+		}})
 	u.call.setUploadDecision(err)
 	return err
 }
 
-// commitParts returns what is committed with the job of a counted list: the record's options, the reservation and the stored
-// answer. with are the options that the file was read with.
+// commitParts returns what is committed with the job of a counted list: the record's options, the reservation and the
+// stored answer. with are the options that the file was read with.
 func (u *upload) commitParts(j *store.Job, with listform.Options) []store.Part {
 	if err := u.finishForm(); err != nil {
 		return fail(err)
@@ -238,7 +239,8 @@ func (u *upload) commitParts(j *store.Job, with listform.Options) []store.Part {
 	} else if o.CallbackHeaders != nil {
 		return fail(httpd.Refuse(httpd.Unacceptable, "callback_headers need a callback_url: send both, or none."))
 	}
-	r, err := record.NewJob(u.call.srv.cfg.PublicURL, u.call.srv.deps.Coordinator.ResultRetention(), coordinator.Snapshot{Job: *j}, nil)
+	r, err := record.NewJob(u.call.srv.cfg.PublicURL, u.call.srv.deps.Coordinator.ResultRetention(),
+		coordinator.Snapshot{Job: *j}, nil)
 	if err != nil {
 		return fail(err)
 	}

@@ -40,7 +40,8 @@ func TestDelimiterOfAnUpload(t *testing.T) {
 		require.Equal(t, ";", job["delimiter"])
 		require.EqualValues(t, 3, job["unique_addresses"])
 	}
-	require.Equal(t, 422, w.upload(w.testKey, nil, file, options[0], options[1]).status, "a comma would split it before the address")
+	require.Equal(t, 422, w.upload(w.testKey, nil, file, options[0], options[1]).status,
+		"a comma would split it before the address")
 	tabs := part{"file", "l.tsv", "name\tmail, of work\nAnn\tann@shop.test\n"}
 	for _, name := range []string{"tab", "\t"} {
 		job := w.upload(w.testKey, nil, part{"delimiter", "", name}, part{"email_column", "", "2"}, tabs).json(t)

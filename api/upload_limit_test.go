@@ -9,8 +9,8 @@ import (
 	"probity/store"
 )
 
-// The hour's uploads are the accepted jobs: a refused list and a repeat under an Idempotency-Key leave the hour as it is, and the repeat
-// is answered when the hour is full.
+// The hour's uploads are the accepted jobs: a refused list and a repeat under an Idempotency-Key leave the hour as it
+// is, and the repeat is answered when the hour is full.
 func TestOnlyAcceptedUploadsCount(t *testing.T) {
 	w := newTestServer(t, nil)
 	require.NoError(t, w.store.SetLimits(w.user.ID, store.Limits{BulkPerHour: 2}, "test", w.server.now()))

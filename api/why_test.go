@@ -14,7 +14,8 @@ func TestWhyIsForTheOwnerAndAdmins(t *testing.T) {
 	w := newTestServer(t, nil)
 	release := w.prober.holdAnswers()
 	defer release()
-	path := w.upload(w.key, nil, part{"file", "l.csv", "email\na@shop.test\nb@shop.test\nc@gmail.test\n"}).header.Get("Location")
+	path := w.upload(w.key, nil, part{"file", "l.csv",
+		"email\na@shop.test\nb@shop.test\nc@gmail.test\n"}).header.Get("Location")
 	var got map[string]any
 	require.Eventually(t, func() bool {
 		got = w.get(path+"/why", w.key).json(t)

@@ -18,10 +18,10 @@ const fullJobRows = 5_000_000
 // fresh service.
 func runBulk(ctx context.Context, t *Trial) error {
 	return t.withInternet(ctx, 0, func(in *internet) error {
-		g, err := t.measureGrowth(ctx, in, func(ctx context.Context, in *internet, name, list string) (runStats,
-			error) {
+		run := func(ctx context.Context, in *internet, name, list string) (runStats, error) {
 			return bulkOnFreshService(ctx, t, in, name, list)
-		})
+		}
+		g, err := t.measureGrowth(ctx, in, run)
 		if err != nil {
 			return err
 		}

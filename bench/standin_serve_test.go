@@ -43,7 +43,10 @@ func (s *standInServe) run(ctx context.Context) error {
 		go func() { _ = admin.ListenAndServe() }()
 	}
 	mux.HandleFunc("GET /readyz", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("POST /v1/verify/single", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"status":"VALID"}`) })
+	mux.HandleFunc("POST /v1/verify/single", func(w http.ResponseWriter, _ *http.Request) {
+		_,
+			_ = io.WriteString(w, `{"status":"VALID"}`)
+	})
 	mux.HandleFunc("POST /v1/verify/bulk", s.upload)
 	mux.HandleFunc("GET /v1/verify/bulk/{id}", s.pollJob)
 	mux.HandleFunc("POST /v1/verify/bulk/{id}/cancel", s.pollJob)

@@ -19,10 +19,10 @@ import (
 // runVerify measures verify on a tenth of the rows and on all rows.
 func runVerify(ctx context.Context, t *Trial) error {
 	return t.withInternet(ctx, 0, func(in *internet) error {
-		g, err := t.measureGrowth(ctx, in, func(ctx context.Context, in *internet, name, list string) (runStats,
-			error) {
+		run := func(ctx context.Context, in *internet, name, list string) (runStats, error) {
 			return verify(ctx, t, in, verifyJob{list: list, result: name + ".csv.zst"})
-		})
+		}
+		g, err := t.measureGrowth(ctx, in, run)
 		if err != nil {
 			return err
 		}

@@ -17,8 +17,8 @@ import (
 	"probity/store"
 )
 
-// TestBackupIsConsistentInAnyCopyOrder: jobs run and an address is erased while the files of a backup are copied one after
-// another, in any order. The restored jobs end as those of the server, with or without the address.
+// TestBackupIsConsistentInAnyCopyOrder: jobs run and an address is erased while the files of a backup are copied one
+// after another, in any order. The restored jobs end as those of the server, with or without the address.
 func TestBackupIsConsistentInAnyCopyOrder(t *testing.T) {
 	detector.SpareByDay(t)
 	const erased = "u7@d1.example"

@@ -64,8 +64,8 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkJob runs whole jobs against a prober that answers at once. It reports CPU per row, peak heap, and allocations per
-// row. JOB_ROWS sets the size, JOB_BEFORE how many such jobs the coordinator has run before.
+// BenchmarkJob runs whole jobs against a prober that answers at once. It reports CPU per row, peak heap, and
+// allocations per row. JOB_ROWS sets the size, JOB_BEFORE how many such jobs the coordinator has run before.
 func BenchmarkJob(b *testing.B) {
 	rows, before := 200_000, 0
 	for name, n := range map[string]*int{"JOB_ROWS": &rows, "JOB_BEFORE": &before} {
@@ -80,7 +80,8 @@ func BenchmarkJob(b *testing.B) {
 		w.prober.settled = nil
 		w.run()
 		for i := range before {
-			j, err := w.c.Accept(context.Background(), ingest.Upload{Body: &generatedList{n: rows, rng: rand.New(rand.NewPCG(3, uint64(i)))}})
+			j, err := w.c.Accept(context.Background(),
+				ingest.Upload{Body: &generatedList{n: rows, rng: rand.New(rand.NewPCG(3, uint64(i)))}})
 			require.NoError(b, err)
 			_, err = w.c.Wait(context.Background(), j.ID)
 			require.NoError(b, err)
@@ -110,7 +111,8 @@ func BenchmarkJob(b *testing.B) {
 		b.ReportMetric(per(c3-c0), "cpu-us/row")
 		b.ReportMetric(float64(*peak>>20), "peak-MB")
 		b.ReportMetric(float64(allocatedBytes()-left)/float64(rows), "left-B/row")
-		b.Logf("%d rows, %d unique: receive %v, ask %v, assemble %v", j.Rows, j.Unique, t1.Sub(t0), t2.Sub(t1), t3.Sub(t2))
+		b.Logf("%d rows, %d unique: receive %v, ask %v, assemble %v", j.Rows, j.Unique, t1.Sub(t0), t2.Sub(t1),
+			t3.Sub(t2))
 		require.NoError(b, w.close(b))
 	}
 }

@@ -89,8 +89,8 @@ func TestBitFlipNeverChangesResults(t *testing.T) {
 	t.Logf("refused: %v", refused)
 }
 
-// TestDamageThatBreaksOffOneRenderingRefusesTheNext: rows before the damage have been sent when it is found. From then on nothing is sent,
-// so that a customer who tries again learns why, and the stored file is still given.
+// TestDamageThatBreaksOffOneRenderingRefusesTheNext: rows before the damage have been sent when it is found. From then
+// on nothing is sent, so that a customer who tries again learns why, and the stored file is still given.
 func TestDamageThatBreaksOffOneRenderingRefusesTheNext(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem())
 	w.run()
@@ -112,7 +112,8 @@ func TestDamageThatBreaksOffOneRenderingRefusesTheNext(t *testing.T) {
 
 	var sent [2]bytes.Buffer
 	for i := range sent {
-		require.ErrorIs(t, w.c.Results(t.Context(), j.ID, results.Filter{Form: results.Form{Format: results.JSONL}}, &sent[i]), ErrDamaged)
+		require.ErrorIs(t, w.c.Results(t.Context(), j.ID, results.Filter{Form: results.Form{Format: results.JSONL}},
+			&sent[i]), ErrDamaged)
 	}
 	require.NotZero(t, sent[0].Len(), "the damage is behind what is sent first")
 	require.Zero(t, sent[1].Len())
@@ -120,8 +121,8 @@ func TestDamageThatBreaksOffOneRenderingRefusesTheNext(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
-// TestCheckFindsEveryDamage: a bit is flipped in a file that the record of a finished job names, or the file is cut or removed. A result
-// file is no loss: it is made again.
+// TestCheckFindsEveryDamage: a bit is flipped in a file that the record of a finished job names, or the file is cut or
+// removed. A result file is no loss: it is made again.
 func TestCheckFindsEveryDamage(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	w := newTestEnv(t, fs)
@@ -227,7 +228,8 @@ func requireWholeOrDamaged(t *testing.T, disk vfs.FS, id, want, damage string) b
 	return done.State == store.JobCompleted
 }
 
-// TestMissingFileNeverChangesResults: results of a finished job are the same, or refused and the job is reported as damaged.
+// TestMissingFileNeverChangesResults: results of a finished job are the same, or refused and the job is reported as
+// damaged.
 func TestMissingFileNeverChangesResults(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	w := newTestEnv(t, fs)

@@ -40,12 +40,14 @@ func newCachedDNS(t *testing.T) (w *testEnv, since time.Time) {
 	}), since
 }
 
-// A verdict that follows from the DNS alone is as old as the answer of the DNS, and is from a cache if that is older than the call.
+// A verdict that follows from the DNS alone is as old as the answer of the DNS, and is from a cache if that is older
+// than the call.
 func TestCachedDNSAgesSingleVerdicts(t *testing.T) {
 	w, since := newCachedDNS(t)
 	defer w.close(t)
 	for email, reason := range map[string]engine.Reason{
-		"a@nx.example": engine.ReasonDomainNotFound, "a@null.example": engine.ReasonNullMX, "a@fail.example": engine.ReasonDNSError,
+		"a@nx.example": engine.ReasonDomainNotFound, "a@null.example": engine.ReasonNullMX,
+		"a@fail.example":   engine.ReasonDNSError,
 		"a@accept.example": engine.ReasonAcceptAllProvider,
 	} {
 		a, err := w.c.Single(t.Context(), Request{Email: email})
@@ -66,12 +68,15 @@ func TestCachedDNSAgesVerdictsOfLists(t *testing.T) {
 	w.run()
 	j := w.accept(t, "email\na@nx.example\na@null.example\na@accept.example\nnever@nx.example\nnever@shop.example\n")
 	w.finish(t, j.ID)
-	rows := strings.Split(w.results(t, j.ID, results.Filter{Form: results.Form{Format: results.CSV, Compress: results.None}}), "\n")
+	rows := strings.Split(w.results(t, j.ID, results.Filter{Form: results.Form{Format: results.CSV,
+		Compress: results.None}}), "\n")
 	for _, row := range rows[1:4] {
 		require.True(t, strings.HasSuffix(row, ",true,"+since.Format(time.RFC3339)), row)
 	}
-	require.Contains(t, rows[4], "UNKNOWN,50,smtp_not_checked,true,false,false,", "not looked up, and known not to exist")
-	require.Contains(t, rows[5], "UNKNOWN,50,smtp_not_checked,true,true,false,", "not looked up, and nothing says that it does not exist")
+	require.Contains(t, rows[4], "UNKNOWN,50,smtp_not_checked,true,false,false,",
+		"not looked up, and known not to exist")
+	require.Contains(t, rows[5], "UNKNOWN,50,smtp_not_checked,true,true,false,",
+		"not looked up, and nothing says that it does not exist")
 	require.NoError(t, w.close(t))
 }
 
@@ -79,7 +84,8 @@ func TestCachedDNSAgesVerdictsOfLists(t *testing.T) {
 func TestDomainOfASuppressedAddress(t *testing.T) {
 	w, _ := newCachedDNS(t)
 	defer w.close(t)
-	for email, exists := range map[string]bool{"never@nx.example": false, "never@shop.example": true, "never@fail.example": true} {
+	for email, exists := range map[string]bool{"never@nx.example": false, "never@shop.example": true,
+		"never@fail.example": true} {
 		a, err := w.c.Single(t.Context(), Request{Email: email})
 		require.NoError(t, err)
 		require.Equal(t, engine.ReasonSMTPNotChecked, a.Verdict.Reason)

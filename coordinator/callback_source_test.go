@@ -46,7 +46,8 @@ func TestCallbackOfAJobOverSockets(t *testing.T) {
 	require.NoError(t, c.CheckURL(t.Context(), srv.URL))
 	w.run()
 	in := testCSV(3000, 7)
-	j, err := w.c.Accept(t.Context(), ingest.Upload{Body: strings.NewReader(in), Options: ingest.Options{CallbackURL: srv.URL}})
+	j, err := w.c.Accept(t.Context(), ingest.Upload{Body: strings.NewReader(in),
+		Options: ingest.Options{CallbackURL: srv.URL}})
 	require.NoError(t, err)
 	j = w.finish(t, j.ID)
 	require.Eventually(t, func() bool {
@@ -63,14 +64,16 @@ func TestCallbackOfAJobOverSockets(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(<-got, &e))
 	require.Len(t, e.Results, 3000)
-	lines := strings.Split(strings.TrimSpace(w.results(t, j.ID, results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.None}, NoInput: true})), "\n")
+	lines := strings.Split(strings.TrimSpace(w.results(t, j.ID,
+		results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.None}, NoInput: true})), "\n")
 	for i, row := range e.Results {
 		require.Len(t, row, 16, "row, and the 15 keys")
 		var want map[string]any
 		require.NoError(t, json.Unmarshal([]byte(lines[i]), &want))
 		require.Equal(t, want, row)
 	}
-	require.Eventually(t, func() bool { _, err := w.fs.Stat(kept); return err != nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := w.fs.Stat(kept); return err != nil }, 10*time.Second,
+		time.Millisecond)
 	stop()
 	require.NoError(t, <-ended)
 	require.NoError(t, w.close(t))
@@ -79,7 +82,8 @@ func TestCallbackOfAJobOverSockets(t *testing.T) {
 // startSender runs a callback.Sender for a coordinator; it may reach this machine.
 func startSender(t *testing.T, w *testEnv) (c *callback.Sender, ended chan error, stop func()) {
 	c, err := callback.New(callback.Config{
-		Store: w.store, Results: w.c, PublicURL: "http://127.0.0.1:8080", Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Store: w.store, Results: w.c, PublicURL: "http://127.0.0.1:8080",
+		Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Record: func(j *store.Job, _ store.Callback) ([]byte, error) {
 			return fmt.Appendf(nil, `{"job_id":%q}`, j.ID), nil
 		},
@@ -100,7 +104,8 @@ func TestCallbackRowsAreRenderedOnce(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem())
 	w.run()
 	j := w.finish(t, w.accept(t, testCSV(500, 3)).ID)
-	want := w.results(t, j.ID, results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.None}, NoInput: true})
+	want := w.results(t, j.ID, results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.None},
+		NoInput: true})
 	path := w.fs.PathJoin(w.c.files.Path(j.ID), jobdir.FileCallback)
 	half, err := w.fs.Create(path+wholefile.New, vfs.WriteCategoryUnspecified)
 	require.NoError(t, err)

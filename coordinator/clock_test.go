@@ -12,8 +12,9 @@ import (
 	"probity/store"
 )
 
-// TestWrongClockAtStartDeletesNothing starts with a clock that is eight days ahead: for a day a finished job keeps its results, a
-// paused one is not cancelled, and a running one is not ended. If the clock is corrected in that time, nothing is lost.
+// TestWrongClockAtStartDeletesNothing starts with a clock that is eight days ahead: for a day a finished job keeps its
+// results, a paused one is not cancelled, and a running one is not ended. If the clock is corrected in that time,
+// nothing is lost.
 func TestWrongClockAtStartDeletesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewMem()

@@ -52,11 +52,12 @@ type Config struct {
 	Lists    Lists
 	Log      *slog.Logger // default: none
 
-	Limits        csvfile.Limits // of an upload
-	Hold          time.Duration  // how long a prober may keep a chunk: 60 s
-	Lookups       int            // concurrent DNS lookups of each job that is split: 512
-	MaxRecentRows int            // most unanswered rows that were sent in the last 2 to 4 s: the limit of all unanswered rows
-	Stored        results.Form   // format of the result file that is made at the end: CSV, zstd
+	Limits  csvfile.Limits // of an upload
+	Hold    time.Duration  // how long a prober may keep a chunk: 60 s
+	Lookups int            // concurrent DNS lookups of each job that is split: 512
+	// most unanswered rows that were sent in the last 2 to 4 s: the limit of all unanswered rows
+	MaxRecentRows int
+	Stored        results.Form // format of the result file that is made at the end: CSV, zstd
 	Suppress      func(engine.Address) bool
 
 	RetainResults time.Duration // how long a job's files are kept after its end: DefaultRetention
@@ -124,9 +125,10 @@ func New(cfg Config) *Coordinator {
 	processors := runtime.GOMAXPROCS(0) // respects the limit of a container
 	workers := min(maxWorkers, processors)
 	sem := func(n int) chan struct{} { return make(chan struct{}, n) }
-	// EncodeAll is safe for concurrent use by workers goroutines, each with 2 MiB of history. WithLowerEncoderMem is slower: with little
-	// more than one window the history is moved for each block.
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(workers), zstd.WithWindowSize(1<<20))
+	// EncodeAll is safe for concurrent use by workers goroutines, each with 2 MiB of history. WithLowerEncoderMem is
+	// slower: with little more than one window the history is moved for each block.
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(workers),
+		zstd.WithWindowSize(1<<20))
 	if err != nil {
 		panic("BUG: zstd options: " + err.Error())
 	}
@@ -147,25 +149,32 @@ func New(cfg Config) *Coordinator {
 	suggest := func(a engine.Address) string { return (*c.lists.Load()).Suggest(a) }
 	c.chunkBuffers.Reset = chunks.KeepBuffer
 	c.receiver = ingest.New(ingest.Config{
-		Store: cfg.Store, Files: c.files, Encoder: encoder, Workers: workers, Limits: cfg.Limits, Table: c.table.Load, Sources: sourcesOrOne,
+		Store: cfg.Store, Files: c.files, Encoder: encoder, Workers: workers, Limits: cfg.Limits, Table: c.table.Load,
+		Sources: sourcesOrOne,
 	})
-	c.planner = plan.Planner{Resolver: cfg.Resolver, Lookups: cfg.Lookups, Workers: workers, Suppress: cfg.Suppress, Sources: sources}
+	c.planner = plan.Planner{Resolver: cfg.Resolver, Lookups: cfg.Lookups, Workers: workers, Suppress: cfg.Suppress,
+		Sources: sources}
 	c.splitter = split.New(split.Config{
-		Resolver: cfg.Resolver, Lookups: cfg.Lookups, Workers: workers, Table: c.table.Load, Flags: flags, Suggest: suggest,
+		Resolver: cfg.Resolver, Lookups: cfg.Lookups, Workers: workers, Table: c.table.Load, Flags: flags,
+		Suggest:  suggest,
 		Suppress: cfg.Suppress, TestVerdict: cfg.TestVerdict,
 	})
 	c.scheduler = dispatch.New(dispatch.Config{
-		Prober: cfg.Prober, Table: c.table.Load, Sources: sources, Hold: cfg.Hold, MaxRecentRows: cfg.MaxRecentRows, Log: cfg.Log,
+		Prober: cfg.Prober, Table: c.table.Load, Sources: sources, Hold: cfg.Hold, MaxRecentRows: cfg.MaxRecentRows,
+		Log: cfg.Log,
 	})
 	c.resultFiles = resultfile.New(resultfile.Config{
 		Store: cfg.Store, Files: c.files, Stored: cfg.Stored, Log: cfg.Log, Damaged: &c.metrics.damaged,
 		Deadline: c.clock.Deadline, Update: c.updateJob,
-		Renderer: results.New(results.Config{Workers: workers, Encoder: encoder, TestVerdict: cfg.TestVerdict, Flags: flags, Suggest: suggest, Table: c.table.Load,
+		Renderer: results.New(results.Config{Workers: workers, Encoder: encoder, TestVerdict: cfg.TestVerdict,
+			Flags: flags, Suggest: suggest, Table: c.table.Load,
 			Probability: cfg.Probability}),
 	}, processors)
 	c.sweeper = retention.New(retention.Config{
-		Store: cfg.Store, Files: c.files, Clock: &c.clock, Results: cfg.RetainResults, History: cfg.RetainHistory, Log: cfg.Log,
-		Failures: &c.metrics.retentionErrors, Receiving: c.receiver.Receiving, Expire: c.Expire, Delete: c.Delete, ClockSet: c.scheduler.Wake,
+		Store: cfg.Store, Files: c.files, Clock: &c.clock, Results: cfg.RetainResults, History: cfg.RetainHistory,
+		Log:      cfg.Log,
+		Failures: &c.metrics.retentionErrors, Receiving: c.receiver.Receiving, Expire: c.Expire, Delete: c.Delete,
+		ClockSet: c.scheduler.Wake,
 	})
 	c.table.Store(cfg.Table)
 	c.lists.Store(&cfg.Lists)
@@ -241,8 +250,8 @@ func (c *Coordinator) startAll(begin func(id string)) error {
 	return err
 }
 
-// Accept makes a list a job, as ingest.Receiver.Accept does, and starts it if Run is running. If not, Run will start it. A job in state
-// ready waits for Start.
+// Accept makes a list a job, as ingest.Receiver.Accept does, and starts it if Run is running. If not, Run will start
+// it. A job in state ready waits for Start.
 func (c *Coordinator) Accept(ctx context.Context, u ingest.Upload) (*store.Job, error) {
 	j, err := c.receiver.Accept(ctx, u)
 	if err != nil {

@@ -37,8 +37,8 @@ func deferSome(pace time.Duration) func(*wire.Batch, *wire.Row) (wire.Outcome, t
 	}
 }
 
-// TestResultsSurvivePowerLoss cuts the power at random moments of a job, repeatedly, and continues from the disk with all, some or
-// none of the unsynced data.
+// TestResultsSurvivePowerLoss cuts the power at random moments of a job, repeatedly, and continues from the disk with
+// all, some or none of the unsynced data.
 func TestResultsSurvivePowerLoss(t *testing.T) {
 	in := testCSV(8000, 3)
 	clean := newTestEnv(t, vfs.NewMem())

@@ -16,27 +16,51 @@ import (
 
 // resultDamages are kinds of damage to a result file; whole is its content.
 var resultDamages = map[string]func(path string, whole []byte) error{
-	"missing":                  func(path string, _ []byte) error { return os.Remove(path) },
-	"empty":                    func(path string, _ []byte) error { return os.Truncate(path, 0) },
-	"one byte":                 func(path string, _ []byte) error { return os.Truncate(path, 1) },
-	"cut in the header":        func(path string, _ []byte) error { return os.Truncate(path, 5) },
-	"cut in the middle":        func(path string, whole []byte) error { return os.Truncate(path, int64(len(whole)/2)) },
-	"last byte missing":        func(path string, whole []byte) error { return os.Truncate(path, int64(len(whole)-1)) },
-	"a byte more":              func(path string, whole []byte) error { return rewrite(path, append(whole, 0)) },
-	"twice":                    func(path string, whole []byte) error { return rewrite(path, append(whole, whole...)) },
-	"a hole behind":            func(path string, whole []byte) error { return os.Truncate(path, int64(2*len(whole))) },
-	"zeros":                    func(path string, whole []byte) error { return rewrite(path, make([]byte, len(whole))) },
-	"zeros behind the middle":  func(path string, whole []byte) error { return rewrite(path, zeroFrom(whole, len(whole)/2)) },
-	"first bit":                func(path string, whole []byte) error { return rewrite(path, flipBit(whole, 0)) },
-	"bit in the header":        func(path string, whole []byte) error { return rewrite(path, flipBit(whole, 8*4)) },
-	"bit in the middle":        func(path string, whole []byte) error { return rewrite(path, flipBit(whole, 4*len(whole))) },
-	"last bit":                 func(path string, whole []byte) error { return rewrite(path, flipBit(whole, 8*len(whole)-1)) },
-	"first byte missing":       func(path string, whole []byte) error { return rewrite(path, whole[1:]) },
-	"two blocks swapped":       func(path string, whole []byte) error { return rewrite(path, swapHalves(whole)) },
-	"text":                     func(path string, _ []byte) error { return rewrite(path, []byte("email\na@b.example\n")) },
-	"a folder":                 func(path string, _ []byte) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
-	"a link to nothing":        func(path string, _ []byte) error { return errors.Join(os.Remove(path), os.Symlink("nothing", path)) },
-	"a link to an endless one": func(path string, _ []byte) error { return errors.Join(os.Remove(path), os.Symlink("/dev/zero", path)) },
+	"missing":           func(path string, _ []byte) error { return os.Remove(path) },
+	"empty":             func(path string, _ []byte) error { return os.Truncate(path, 0) },
+	"one byte":          func(path string, _ []byte) error { return os.Truncate(path, 1) },
+	"cut in the header": func(path string, _ []byte) error { return os.Truncate(path, 5) },
+	"cut in the middle": func(path string, whole []byte) error { return os.Truncate(path, int64(len(whole)/2)) },
+	"last byte missing": func(path string, whole []byte) error { return os.Truncate(path, int64(len(whole)-1)) },
+	"a byte more":       func(path string, whole []byte) error { return rewrite(path, append(whole, 0)) },
+	"twice":             func(path string, whole []byte) error { return rewrite(path, append(whole, whole...)) },
+	"a hole behind":     func(path string, whole []byte) error { return os.Truncate(path, int64(2*len(whole))) },
+	"zeros": func(path string, whole []byte) error {
+		return rewrite(path,
+			make([]byte, len(whole)))
+	},
+	"zeros behind the middle": func(path string, whole []byte) error {
+		return rewrite(path,
+			zeroFrom(whole, len(whole)/2))
+	},
+	"first bit":         func(path string, whole []byte) error { return rewrite(path, flipBit(whole, 0)) },
+	"bit in the header": func(path string, whole []byte) error { return rewrite(path, flipBit(whole, 8*4)) },
+	"bit in the middle": func(path string, whole []byte) error {
+		return rewrite(path,
+			flipBit(whole, 4*len(whole)))
+	},
+	"last bit": func(path string, whole []byte) error {
+		return rewrite(path,
+			flipBit(whole, 8*len(whole)-1))
+	},
+	"first byte missing": func(path string, whole []byte) error { return rewrite(path, whole[1:]) },
+	"two blocks swapped": func(path string, whole []byte) error { return rewrite(path, swapHalves(whole)) },
+	"text": func(path string, _ []byte) error {
+		return rewrite(path,
+			[]byte("email\na@b.example\n"))
+	},
+	"a folder": func(path string, _ []byte) error {
+		return errors.Join(os.Remove(path),
+			os.Mkdir(path, 0o700))
+	},
+	"a link to nothing": func(path string, _ []byte) error {
+		return errors.Join(os.Remove(path),
+			os.Symlink("nothing", path))
+	},
+	"a link to an endless one": func(path string, _ []byte) error {
+		return errors.Join(os.Remove(path),
+			os.Symlink("/dev/zero", path))
+	},
 }
 
 func rewrite(path string, b []byte) error { return os.WriteFile(path, b, 0o600) }
@@ -58,8 +82,8 @@ func swapHalves(whole []byte) []byte {
 	return append(bytes.Clone(whole[half:]), whole[:half]...)
 }
 
-// TestADamagedResultFileIsNoFault: each request gets the right bytes, whether the file was verified a moment ago or not. Each damage is
-// counted, and the file is whole afterwards.
+// TestADamagedResultFileIsNoFault: each request gets the right bytes, whether the file was verified a moment ago or
+// not. Each damage is counted, and the file is whole afterwards.
 func TestADamagedResultFileIsNoFault(t *testing.T) {
 	require.GreaterOrEqual(t, len(resultDamages), 20)
 	dir := t.TempDir()

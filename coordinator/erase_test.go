@@ -118,7 +118,8 @@ func TestEraseFromAFinishedJob(t *testing.T) {
 	require.Equal(t, 1, n)
 	got := w.results(t, j.ID, results.Filter{})
 	require.Equal(t, spelledErased, inputOf(got))
-	require.Equal(t, strings.ReplaceAll(oursOf(was), erasedAddress, ""), oursOf(got), "verdicts stay, but for a suggestion of the address")
+	require.Equal(t, strings.ReplaceAll(oursOf(was), erasedAddress, ""), oursOf(got),
+		"verdicts stay, but for a suggestion of the address")
 	var rows bytes.Buffer
 	require.NoError(t, w.c.WriteResults(t.Context(), j.ID, &rows))
 	require.Contains(t, rows.String(), `{"row":1,"email":"<erased>",`)
@@ -147,8 +148,8 @@ func TestEraseFromAFinishedJob(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
-// TestEraseFindsAllSpellings erases spellings of one address: by the rules of a provider, by the two forms of a domain, and in the
-// file's encoding.
+// TestEraseFindsAllSpellings erases spellings of one address: by the rules of a provider, by the two forms of a domain,
+// and in the file's encoding.
 func TestEraseFindsAllSpellings(t *testing.T) {
 	for _, c := range []struct{ folded, in, want string }{
 		{"ann@gmail.com", "email\na.n.n+x@gmail.com\nann@gmail.co\n", "<erased>,"},
@@ -186,8 +187,8 @@ func TestEraseRemovesSuggestions(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
-// TestEraseFromARunningJob erases an address that waits for its next attempt: it is not probed again, the others are when they
-// are due, and no file of the job contains it any more.
+// TestEraseFromARunningJob erases an address that waits for its next attempt: it is not probed again, the others are
+// when they are due, and no file of the job contains it any more.
 func TestEraseFromARunningJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem())
@@ -260,8 +261,8 @@ func TestEraseFromAJobInEveryState(t *testing.T) {
 	}
 }
 
-// TestEraseRecoversFromAnyFailedStep fails each durable step of an erasure in turn, before and after it took effect, cuts the
-// power, starts again, and erases again: the job is whole, and the address is gone.
+// TestEraseRecoversFromAnyFailedStep fails each durable step of an erasure in turn, before and after it took effect,
+// cuts the power, starts again, and erases again: the job is whole, and the address is gone.
 func TestEraseRecoversFromAnyFailedStep(t *testing.T) {
 	detector.Spare(t)
 	for _, running := range []bool{false, true} {
@@ -321,7 +322,8 @@ func failErasure(t *testing.T, n int64, persist, running bool) (more bool) {
 	require.Equal(t, store.JobCompleted, done.State)
 	var stored bytes.Buffer
 	require.NoError(t, again.c.Results(t.Context(), j.ID, results.Filter{}, &stored))
-	require.Equal(t, spelledErased, inputOf(stored.String()), "step %d: %v", n, *cmp.Or(fs.failedStep.Load(), new(string)))
+	require.Equal(t, spelledErased, inputOf(stored.String()), "step %d: %v", n,
+		*cmp.Or(fs.failedStep.Load(), new(string)))
 	packed, err := readWhole(again.fs, "data/jobs/"+j.ID+"/"+done.Result)
 	require.NoError(t, err)
 	sum := sha256.Sum256(packed)

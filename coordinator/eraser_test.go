@@ -51,7 +51,8 @@ func (n *fakeCaches) timesAsked() int {
 	return n.asked
 }
 
-func (n *fakeCaches) Forget(ctx context.Context, _ string, done func(string) bool) (reached map[string]int, unreachable []string, err error) {
+func (n *fakeCaches) Forget(ctx context.Context, _ string,
+	done func(string) bool) (reached map[string]int, unreachable []string, err error) {
 	if n.before != nil {
 		if err := n.before(ctx); err != nil {
 			return nil, nil, err
@@ -101,7 +102,8 @@ func (d slowOpens) Open(path string, o ...vfs.OpenOption) (vfs.File, error) {
 	return d.FS.Open(path, o...)
 }
 
-// TestErasureSearchesSeveralJobsAtOnce: jobs of other addresses, however many they are, do not wait for each other's files.
+// TestErasureSearchesSeveralJobsAtOnce: jobs of other addresses, however many they are, do not wait for each other's
+// files.
 func TestErasureSearchesSeveralJobsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
@@ -159,8 +161,8 @@ func requireDone(t *testing.T, w *testEnv, e store.Erasure) {
 	require.Empty(t, open)
 }
 
-// TestErasureSurvivesACrashBeforeCaches cuts the power when the jobs are done and no cache is. The next start continues, and the
-// receipt is that of an uninterrupted erasure.
+// TestErasureSurvivesACrashBeforeCaches cuts the power when the jobs are done and no cache is. The next start
+// continues, and the receipt is that of an uninterrupted erasure.
 func TestErasureSurvivesACrashBeforeCaches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewCrashableMem()
@@ -193,8 +195,8 @@ func TestErasureSurvivesACrashBeforeCaches(t *testing.T) {
 	})
 }
 
-// TestErasureSurvivesDiskFailures fails each durable step of the jobs in turn, before and after it took effect. The erasure stays
-// open, the receipt says what failed, and a minute later it is done, with the right counts.
+// TestErasureSurvivesDiskFailures fails each durable step of the jobs in turn, before and after it took effect. The
+// erasure stays open, the receipt says what failed, and a minute later it is done, with the right counts.
 func TestErasureSurvivesDiskFailures(t *testing.T) {
 	for _, persist := range []bool{false, true} {
 		failed := 0
@@ -232,7 +234,8 @@ func TestCancelledErasureIsFinishedLater(t *testing.T) {
 		w.run()
 		w.finish(t, w.accept(t, spelled).ID)
 		ctx, cancel := context.WithCancel(t.Context())
-		nodes := &fakeCaches{cached: map[string]int{"p1": 1}, before: func(ctx context.Context) error { cancel(); return ctx.Err() }}
+		nodes := &fakeCaches{cached: map[string]int{"p1": 1},
+			before: func(ctx context.Context) error { cancel(); return ctx.Err() }}
 		r := w.eraser(nodes)
 		e, err := requestErasure(ctx, t, r)
 		require.NoError(t, err)
@@ -243,8 +246,8 @@ func TestCancelledErasureIsFinishedLater(t *testing.T) {
 	})
 }
 
-// TestAbsentNodeErasesOnceItReturns: until then the receipt says when the verdict in its cache expires. A node that stays absent
-// keeps the erasure open only until that time.
+// TestAbsentNodeErasesOnceItReturns: until then the receipt says when the verdict in its cache expires. A node that
+// stays absent keeps the erasure open only until that time.
 func TestAbsentNodeErasesOnceItReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem())
@@ -297,11 +300,13 @@ func TestAbsentNodeErasesOnceItReturns(t *testing.T) {
 	})
 }
 
-// TestFailingNodeIsRetriedEachMinute: a reachable node that fails is tried each minute; one that was absent, as soon as it is back.
+// TestFailingNodeIsRetriedEachMinute: a reachable node that fails is tried each minute; one that was absent, as soon as
+// it is back.
 func TestFailingNodeIsRetriedEachMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem())
-		nodes := &fakeCaches{cached: map[string]int{"p1": 1}, away: map[string]bool{}, fails: map[string]bool{"p1": true}}
+		nodes := &fakeCaches{cached: map[string]int{"p1": 1}, away: map[string]bool{},
+			fails: map[string]bool{"p1": true}}
 		r := w.eraser(nodes)
 		e, err := requestErasure(t.Context(), t, r)
 		require.NoError(t, err)

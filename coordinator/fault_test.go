@@ -96,8 +96,8 @@ func (f *faultFile) WriteAt(b []byte, at int64) (n int, err error) {
 func (f *faultFile) Sync() error     { return f.fs.runStep("sync", f.path, f.File.Sync) }
 func (f *faultFile) SyncData() error { return f.fs.runStep("sync", f.path, f.File.SyncData) }
 
-// TestJobRecoversFromAnyFailedStep fails each durable step of a job in turn, before and after it took effect. The job still ends,
-// and stays so after a power cut.
+// TestJobRecoversFromAnyFailedStep fails each durable step of a job in turn, before and after it took effect. The job
+// still ends, and stays so after a power cut.
 func TestJobRecoversFromAnyFailedStep(t *testing.T) {
 	detector.SpareByDay(t)
 	in := testCSV(600, 4)

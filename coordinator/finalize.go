@@ -10,8 +10,8 @@ import (
 	"probity/store"
 )
 
-// finalize makes the files of a finished job and ends it in one commit with its settlement. A job whose log lost answers
-// continues if it has time left.
+// finalize makes the files of a finished job and ends it in one commit with its settlement. A job whose log lost
+// answers continues if it has time left.
 func (c *Coordinator) finalize(ctx context.Context, j *store.Job) error {
 	made, err := c.resultFiles.Make(ctx, j)
 	if errors.Is(err, resultfile.ErrUnanswered) { // it goes on with the rows whose answers were lost

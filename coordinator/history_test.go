@@ -17,15 +17,15 @@ import (
 	"probity/store"
 )
 
-// historyEnv is how many records of expired jobs TestHistoryDelaysNothing makes; `make history` sets it. For a thousand of
-// them there are a hundred accounts and eight jobs whose results are kept.
+// historyEnv is how many records of expired jobs TestHistoryDelaysNothing makes; `make history` sets it. For a thousand
+// of them there are a hundred accounts and eight jobs whose results are kept.
 const historyEnv = "PROBITY_HISTORY_JOBS"
 
 // historyBound is the time of a start, and of an erasure of an address that few jobs have, however long the history is.
 const historyBound = 2 * time.Second
 
-// TestHistoryDelaysNothing makes the records of jobs that have expired, kept jobs of other addresses, and accounts with a key
-// each. A start, a pass of the retention and an erasure of an address that one job has are done within the bound.
+// TestHistoryDelaysNothing makes the records of jobs that have expired, kept jobs of other addresses, and accounts with
+// a key each. A start, a pass of the retention and an erasure of an address that one job has are done within the bound.
 func TestHistoryDelaysNothing(t *testing.T) {
 	jobs := 20_000
 	if text := os.Getenv(historyEnv); text != "" {
@@ -96,7 +96,8 @@ func makeHistory(t *testing.T, like *store.Job, jobs int) {
 			text := string(value)
 			require.NoError(t, closer.Close())
 			for i := range jobs/10 - 1 {
-				names := strings.NewReplacer(u.ID, fmt.Sprintf("u_%024x", i), k.ID, fmt.Sprintf("k_%024x", i), "first@", fmt.Sprintf("u%d@", i),
+				names := strings.NewReplacer(u.ID, fmt.Sprintf("u_%024x", i), k.ID, fmt.Sprintf("k_%024x", i), "first@",
+					fmt.Sprintf("u%d@", i),
 					`"hash":"`, fmt.Sprintf(`"hash":"%064x","":"`, i))
 				require.NoError(t, b.Set([]byte(names.Replace(original)), []byte(names.Replace(text)), nil))
 			}

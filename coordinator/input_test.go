@@ -26,8 +26,8 @@ type style struct {
 	crlf, windows1252 bool
 }
 
-// TestCellsAreEqualInAllFormats compares the cells of JSON lines and of callbacks with those of the CSV result, in lists of 16
-// dialects: four delimiters, two line ends, two encodings.
+// TestCellsAreEqualInAllFormats compares the cells of JSON lines and of callbacks with those of the CSV result, in
+// lists of 16 dialects: four delimiters, two line ends, two encodings.
 func TestCellsAreEqualInAllFormats(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem())
 	w.run()
@@ -75,11 +75,13 @@ func drawList(t *rapid.T, s style) (l drawnList) {
 		for c := range row {
 			row[c] = text.Draw(t, "cell")
 		}
-		row[l.mail] = rapid.SampledFrom([]string{"a@x.example", "A@X.example", "no address", "", fmt.Sprintf("u%d@nx.example", i)}).Draw(t, "address")
+		row[l.mail] = rapid.SampledFrom([]string{"a@x.example", "A@X.example", "no address", "",
+			fmt.Sprintf("u%d@nx.example", i)}).Draw(t, "address")
 		if i == 0 {
 			row[l.mail] = "first@x.example"
 		} else if rapid.Bool().Draw(t, "other width") {
-			row = append(row[:rapid.IntRange(1, columns).Draw(t, "width")], rapid.SliceOfN(text, 0, 3).Draw(t, "more")...)
+			row = append(row[:rapid.IntRange(1, columns).Draw(t, "width")],
+				rapid.SliceOfN(text, 0, 3).Draw(t, "more")...)
 		}
 		writeRow(&b, s, row)
 	}
@@ -121,7 +123,8 @@ func requireSameCells(t *rapid.T, w *testEnv, l drawnList) {
 	require.NoError(t, err)
 	var asCSV, asLines, asCallback bytes.Buffer
 	require.NoError(t, w.c.Results(t.Context(), j.ID, results.Filter{}, &asCSV))
-	require.NoError(t, w.c.Results(t.Context(), j.ID, results.Filter{Form: results.Form{Format: results.JSONL}}, &asLines))
+	require.NoError(t, w.c.Results(t.Context(), j.ID, results.Filter{Form: results.Form{Format: results.JSONL}},
+		&asLines))
 	require.NoError(t, w.c.WriteResults(t.Context(), j.ID, &asCallback))
 	require.Equal(t, asLines.String(), asCallback.String())
 
@@ -187,7 +190,8 @@ func TestInputColumnNames(t *testing.T) {
 	}
 	require.Equal(t, `"input":{"note":"a","note_3":"b","note_2":"c","4":"","email_2":"e","7":""}}`,
 		inputOf("note,note,note_2,,email,email\na,b,c,,a@x.example,e\n,,,,,,\n", ingest.Options{}))
-	require.Equal(t, `"input":{"1":"a","3":""}}`, inputOf("a,a@x.example\n1,2,3\n", ingest.Options{Reading: csvfile.Options{NoHeader: true, Column: "2"}}))
+	require.Equal(t, `"input":{"1":"a","3":""}}`, inputOf("a,a@x.example\n1,2,3\n",
+		ingest.Options{Reading: csvfile.Options{NoHeader: true, Column: "2"}}))
 	require.Equal(t, `"input":{}}`, inputOf("email\na@x.example\n", ingest.Options{}))
 	require.NoError(t, w.close(t))
 }

@@ -24,7 +24,8 @@ var (
 func (c *Coordinator) Job(id string) (*store.Job, error) { return c.cfg.Store.Job(id) }
 
 // Jobs returns at most limit jobs of an account, newest first; see store.JobsOf.
-func (c *Coordinator) Jobs(account string, state store.JobState, limit int, cursor string) ([]*store.Job, string, error) {
+func (c *Coordinator) Jobs(account string, state store.JobState, limit int,
+	cursor string) ([]*store.Job, string, error) {
 	return c.cfg.Store.JobsOf(account, state, limit, cursor)
 }
 
@@ -47,12 +48,14 @@ func (c *Coordinator) Start(id string, parts ...store.Part) (*store.Job, error) 
 
 // Pause stops sending rows of a job; rows in flight are returned first.
 func (c *Coordinator) Pause(id string) (*store.Job, error) {
-	return c.transition(id, store.JobPaused, func(j *store.Job) { j.PausedAt = time.Now().UTC() }, store.JobQueued, store.JobRunning)
+	return c.transition(id, store.JobPaused, func(j *store.Job) { j.PausedAt = time.Now().UTC() }, store.JobQueued,
+		store.JobRunning)
 }
 
 // Resume continues a paused job.
 func (c *Coordinator) Resume(id string) (*store.Job, error) {
-	return c.transition(id, store.JobQueued, func(j *store.Job) { j.PausedAt, j.Error = time.Time{}, "" }, store.JobPaused)
+	return c.transition(id, store.JobQueued, func(j *store.Job) { j.PausedAt, j.Error = time.Time{}, "" },
+		store.JobPaused)
 }
 
 // Cancel ends a job: finished rows keep their verdicts, the others get UNKNOWN/cancelled, and the result file is made.
@@ -62,7 +65,8 @@ func (c *Coordinator) Cancel(id string) (*store.Job, error) {
 }
 
 // transition changes the state of a job from one of some others. A job that is in the state already is no error.
-func (c *Coordinator) transition(id string, to store.JobState, also func(*store.Job), from ...store.JobState) (*store.Job, error) {
+func (c *Coordinator) transition(id string, to store.JobState, also func(*store.Job),
+	from ...store.JobState) (*store.Job, error) {
 	j, err := c.updateJob(id, func(j *store.Job) error {
 		if !slices.Contains(from, j.State) {
 			return fmt.Errorf("%w: it is %s", ErrState, j.State)

@@ -31,8 +31,8 @@ type jobRunner struct {
 
 const maxPaused = 7 * 24 * time.Hour // then a paused job is cancelled
 
-// run runs the job's steps until it is finished or ctx ends. An error means that the state store failed, which stops the
-// coordinator. Any other failure concerns only this job.
+// run runs the job's steps until it is finished or ctx ends. An error means that the state store failed, which stops
+// the coordinator. Any other failure concerns only this job.
 func (r *jobRunner) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		done, err := r.runStep(ctx)
@@ -139,7 +139,8 @@ func (r *jobRunner) work(ctx context.Context) error {
 	timed, stopTimed := context.WithDeadline(ctx, deadline)
 	defer stopTimed()
 	job := &runningJob{
-		c: r.c, record: j, ctx: timed, failed: make(chan error, 1), deferred: split.NewDeferred(), progress: progress.New(j.Rows, &r.c.metrics.rows),
+		c: r.c, record: j, ctx: timed, failed: make(chan error, 1), deferred: split.NewDeferred(),
+		progress: progress.New(j.Rows, &r.c.metrics.rows),
 	}
 	if err = job.open(); err == nil {
 		r.c.mu.Lock()
@@ -148,7 +149,8 @@ func (r *jobRunner) work(ctx context.Context) error {
 		err = job.work()
 		duplicates := job.doneDuplicates(time.Now(), 0)
 		r.c.mu.Lock()
-		r.running, r.lastCounts, r.lastDuplicates = nil, job.progress.Counts(), duplicates // what the job shows afterwards
+		// what the job shows afterwards
+		r.running, r.lastCounts, r.lastDuplicates = nil, job.progress.Counts(), duplicates
 		if job.log.Wrote() {
 			r.durable.rows = max(r.durable.rows, r.lastCounts.Answered())
 		}

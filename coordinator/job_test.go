@@ -27,8 +27,10 @@ func TestJobEndToEnd(t *testing.T) {
 	rows, err := csv.NewReader(strings.NewReader(w.results(t, j.ID, results.Filter{}))).ReadAll()
 	require.NoError(t, err)
 	require.Equal(t, []string{"name", "email", "verify_status", "verify_score", "verify_reason",
-		"verify_syntax_valid", "verify_domain_exists", "verify_smtp_valid", "verify_is_disposable", "verify_is_role_based", "verify_is_free_email",
-		"verify_smtp_provider", "verify_mx_records", "verify_did_you_mean", "verify_from_cache", "verify_verified_at"}, rows[0])
+		"verify_syntax_valid", "verify_domain_exists", "verify_smtp_valid", "verify_is_disposable",
+		"verify_is_role_based", "verify_is_free_email",
+		"verify_smtp_provider", "verify_mx_records", "verify_did_you_mean", "verify_from_cache", "verify_verified_at"},
+		rows[0])
 	require.Len(t, rows, 9)
 	require.Equal(t, strings.Repeat(",", 13), strings.Join(rows[2][2:], ","), "a blank row has empty columns")
 	require.Equal(t, rows[1][2:], rows[3][2:], "a duplicate has the verdict of the first")
@@ -56,12 +58,14 @@ func TestResultFormats(t *testing.T) {
 	j := w.finish(t, w.accept(t, "email\na@x.example\n\nb@x.example\nc@nx.example\n").ID)
 	plain := w.results(t, j.ID, results.Filter{})
 	for _, how := range []results.Compress{results.Gzip, results.Zstd} {
-		require.Equal(t, plain, inflate(t, how, w.results(t, j.ID, results.Filter{Form: results.Form{Format: results.CSV, Compress: how}})), how)
+		require.Equal(t, plain, inflate(t, how, w.results(t, j.ID,
+			results.Filter{Form: results.Form{Format: results.CSV, Compress: how}})), how)
 	}
 	invalid := w.results(t, j.ID, results.Filter{Status: []engine.Status{engine.Invalid}})
 	require.Contains(t, invalid, "c@nx.example,INVALID")
 	require.NotContains(t, invalid, "VALID,98")
-	lines := strings.Split(strings.TrimSpace(w.results(t, j.ID, results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.None}})), "\n")
+	lines := strings.Split(strings.TrimSpace(w.results(t, j.ID,
+		results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.None}})), "\n")
 	require.Len(t, lines, 4)
 	for i, line := range lines {
 		var m map[string]any

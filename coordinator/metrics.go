@@ -34,35 +34,48 @@ const (
 var failureNames = [...]string{"disk_full", "retried", "failed"}
 
 var (
-	failureDesc   = prometheus.NewDesc("probity_job_setbacks_total", "Steps of jobs that failed: the disk is full, the step is tried again, or the job failed.", []string{"outcome"}, nil)
-	retentionDesc = prometheus.NewDesc("probity_housekeeping_failures_total", "Expiries, removals of files and ends of erasures that failed; each is tried again.", nil, nil)
-	damagedDesc   = prometheus.NewDesc("probity_job_files_damaged_total", "Parts of jobs' files that could not be read: rows of a running job are asked again, results of a finished one are made again or, if that is not possible, not given.", nil, nil)
-	endedDesc     = prometheus.NewDesc("probity_jobs_finished_total", "Jobs that came to a state in which they do no more work, by state.", []string{"state"}, nil)
-	jobsDesc      = prometheus.NewDesc("probity_jobs", "Jobs that are not finished, by state.", []string{"state"}, nil)
-	rowsDesc      = prometheus.NewDesc("probity_job_rows_total", "Distinct addresses of jobs that were answered, by status.", []string{"status"}, nil)
-	singlesDesc   = prometheus.NewDesc("probity_singles_total", "Single verifications that were answered, by status.", []string{"status"}, nil)
-	retryDesc     = prometheus.NewDesc("probity_job_rows_waiting", "Rows of running jobs that wait for a retry or for budget.", nil, nil)
+	failureDesc = prometheus.NewDesc("probity_job_setbacks_total",
+		"Steps of jobs that failed: the disk is full, the step is tried again, or the job failed.", []string{"outcome"},
+		nil)
+	retentionDesc = prometheus.NewDesc("probity_housekeeping_failures_total",
+		"Expiries, removals of files and ends of erasures that failed; each is tried again.", nil, nil)
+	damagedDesc = prometheus.NewDesc("probity_job_files_damaged_total",
+		"Parts of jobs' files that could not be read: rows of a running job are asked again, results of a finished one are made again or, if that is not possible, not given.", nil, nil)
+	endedDesc = prometheus.NewDesc("probity_jobs_finished_total",
+		"Jobs that came to a state in which they do no more work, by state.", []string{"state"}, nil)
+	jobsDesc = prometheus.NewDesc("probity_jobs", "Jobs that are not finished, by state.", []string{"state"}, nil)
+	rowsDesc = prometheus.NewDesc("probity_job_rows_total",
+		"Distinct addresses of jobs that were answered, by status.", []string{"status"}, nil)
+	singlesDesc = prometheus.NewDesc("probity_singles_total", "Single verifications that were answered, by status.",
+		[]string{"status"}, nil)
+	retryDesc = prometheus.NewDesc("probity_job_rows_waiting",
+		"Rows of running jobs that wait for a retry or for budget.", nil, nil)
 )
 
 // All states of a job, so that each state is reported even without a job in it.
 var (
-	openStates  = [...]store.JobState{store.JobReady, store.JobQueued, store.JobRunning, store.JobPaused, store.JobCancelling, store.JobFinalizing}
+	openStates = [...]store.JobState{store.JobReady, store.JobQueued, store.JobRunning, store.JobPaused,
+		store.JobCancelling, store.JobFinalizing}
 	endedStates = [...]store.JobState{store.JobCompleted, store.JobCancelled, store.JobFailed, store.JobExpired}
 )
 
 // Describe and Collect implement prometheus.Collector. Accounts, jobs, addresses and domains are not labels.
 func (c *Coordinator) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range [...]*prometheus.Desc{jobsDesc, rowsDesc, singlesDesc, retryDesc, failureDesc, retentionDesc, damagedDesc, endedDesc} {
+	for _, d := range [...]*prometheus.Desc{jobsDesc, rowsDesc, singlesDesc, retryDesc, failureDesc, retentionDesc,
+		damagedDesc, endedDesc} {
 		out <- d
 	}
 }
 
-// Collect reads the records of all unfinished jobs while Run is running: it is for scrapes, not for loops. A job that cannot be read is not counted.
+// Collect reads the records of all unfinished jobs while Run is running: it is for scrapes, not for loops. A job that
+// cannot be read is not counted.
 func (c *Coordinator) Collect(out chan<- prometheus.Metric) {
 	for i, name := range failureNames {
-		out <- prometheus.MustNewConstMetric(failureDesc, prometheus.CounterValue, float64(c.metrics.stepFailures[i].Load()), name)
+		out <- prometheus.MustNewConstMetric(failureDesc, prometheus.CounterValue,
+			float64(c.metrics.stepFailures[i].Load()), name)
 	}
-	out <- prometheus.MustNewConstMetric(retentionDesc, prometheus.CounterValue, float64(c.metrics.retentionErrors.Load()))
+	out <- prometheus.MustNewConstMetric(retentionDesc, prometheus.CounterValue,
+		float64(c.metrics.retentionErrors.Load()))
 	out <- prometheus.MustNewConstMetric(damagedDesc, prometheus.CounterValue, float64(c.metrics.damaged.Load()))
 	states, waiting := map[store.JobState]int{}, int64(0)
 	c.mu.Lock()
@@ -91,11 +104,14 @@ func (c *Coordinator) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(jobsDesc, prometheus.GaugeValue, float64(states[s]), string(s))
 	}
 	for i, s := range endedStates {
-		out <- prometheus.MustNewConstMetric(endedDesc, prometheus.CounterValue, float64(c.metrics.ended[i].Load()), string(s))
+		out <- prometheus.MustNewConstMetric(endedDesc, prometheus.CounterValue, float64(c.metrics.ended[i].Load()),
+			string(s))
 	}
 	out <- prometheus.MustNewConstMetric(retryDesc, prometheus.GaugeValue, float64(waiting))
 	for s := engine.Unknown; s <= engine.Invalid; s++ {
-		out <- prometheus.MustNewConstMetric(rowsDesc, prometheus.CounterValue, float64(c.metrics.rows[s].Load()), s.String())
-		out <- prometheus.MustNewConstMetric(singlesDesc, prometheus.CounterValue, float64(c.metrics.singles[s].Load()), s.String())
+		out <- prometheus.MustNewConstMetric(rowsDesc, prometheus.CounterValue, float64(c.metrics.rows[s].Load()),
+			s.String())
+		out <- prometheus.MustNewConstMetric(singlesDesc, prometheus.CounterValue, float64(c.metrics.singles[s].Load()),
+			s.String())
 	}
 }

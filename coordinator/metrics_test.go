@@ -19,7 +19,8 @@ func TestMetricsHaveEveryStateAndStatus(t *testing.T) {
 	s, err := store.Open(fs, "state")
 	require.NoError(t, err)
 	defer s.Close()
-	require.NoError(t, s.AcceptJob(&store.Job{ID: "0123456789abcdef0123456789abcdef", Account: "a", State: store.JobCompleted, Counts: map[string]int64{"VALID": 1}}))
+	require.NoError(t, s.AcceptJob(&store.Job{ID: "0123456789abcdef0123456789abcdef", Account: "a",
+		State: store.JobCompleted, Counts: map[string]int64{"VALID": 1}}))
 	c := New(Config{Store: s, FS: fs, Dir: "data", Table: engine.DefaultTable()})
 	c.metrics.singles[engine.Risky].Add(3)
 	require.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(`
@@ -36,7 +37,8 @@ probity_singles_total{status="VALID"} 0
 // TestFinishedJobsAreCounted: a scrape reports finished jobs from counters and does not read their records.
 func TestFinishedJobsAreCounted(t *testing.T) {
 	runWithBrokenDisk(t, nil, func(t *testing.T, w *testEnv, disk *brokenFS) {
-		require.NoError(t, w.store.AcceptJob(&store.Job{ID: "fedcba9876543210fedcba9876543210", Account: "a", State: store.JobFailed}))
+		require.NoError(t, w.store.AcceptJob(&store.Job{ID: "fedcba9876543210fedcba9876543210", Account: "a",
+			State: store.JobFailed}))
 		w.run()
 		w.finish(t, w.accept(t, testCSV(50, 1)).ID)
 		bad := w.accept(t, testCSV(50, 2))

@@ -31,7 +31,9 @@ func (l brokenLists) Flags(a engine.Address) engine.Flags {
 // TestPanicFailsOnlyItsJob, in whatever part of the job's work it comes.
 func TestPanicFailsOnlyItsJob(t *testing.T) {
 	for part, broken := range map[string]func(*testEnv, *Config){
-		"split": func(_ *testEnv, cfg *Config) { cfg.Lists = brokenLists{value: "an address that the lists do not bear"} },
+		"split": func(_ *testEnv, cfg *Config) {
+			cfg.Lists = brokenLists{value: "an address that the lists do not bear"}
+		},
 		"flight": func(w *testEnv, _ *Config) {
 			w.prober.outcome = func(_ *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
 				if r.Address.Local() == "boom" {
@@ -73,7 +75,10 @@ func TestLostStoreEndsTheProcess(t *testing.T) {
 		require.Contains(t, string(out), "panic: state store cannot go on: a sync failed")
 		return
 	}
-	w := newTestEnv(t, vfs.NewMem(), func(_ *testEnv, cfg *Config) { cfg.Lists = brokenLists{value: store.Lost("a sync failed")} })
+	w := newTestEnv(t, vfs.NewMem(), func(_ *testEnv,
+		cfg *Config) {
+		cfg.Lists = brokenLists{value: store.Lost("a sync failed")}
+	})
 	w.run()
 	w.finish(t, w.accept(t, "email\nboom@shop.example\n").ID)
 	require.NoError(t, w.close(t))

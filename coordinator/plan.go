@@ -11,8 +11,8 @@ import (
 	"probity/store"
 )
 
-// Plan computes the least time for the rest of a job that is ready, queued, running or paused; in other states it returns
-// ErrState. It reads the list again and looks up its domains. One plan is made at a time.
+// Plan computes the least time for the rest of a job that is ready, queued, running or paused; in other states it
+// returns ErrState. It reads the list again and looks up its domains. One plan is made at a time.
 func (c *Coordinator) Plan(ctx context.Context, id string, o plan.Options) (p plan.JobPlan, err error) {
 	if err := pipeline.Acquire(ctx, c.planSlots); err != nil {
 		return p, err

@@ -107,7 +107,8 @@ func TestPlanCountsUnansweredRows(t *testing.T) {
 	})
 }
 
-// Domains that are not looked up in time are not counted: the plan is still a lower bound. Canceling the call ends the plan.
+// Domains that are not looked up in time are not counted: the plan is still a lower bound. Canceling the call ends the
+// plan.
 func TestPlanKeepsItsTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem(), func(_ *testEnv, c *Config) { c.Lookups = 1 })

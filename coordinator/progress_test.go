@@ -49,7 +49,8 @@ func TestProgressCountsRowsWaitingForBudget(t *testing.T) {
 	})
 }
 
-// A job's progress is on the disk: a new process shows it for a paused job, and for one that was cancelled while paused.
+// A job's progress is on the disk: a new process shows it for a paused job, and for one that was cancelled while
+// paused.
 func TestRestartKeepsProgressOfPausedJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := vfs.NewMem()
@@ -98,7 +99,8 @@ func (h *holding) Verify(ctx context.Context, b *wire.Batch, hold time.Duration,
 	next := 0
 	if now := time.Now(); !now.Before(h.open) {
 		for ; next < min(25, len(b.Rows)); next++ {
-			part.Rows = append(part.Rows, wire.Result{Row: b.Rows[next].Number, Verdict: fakeVerdict(b.Rows[next].Address)})
+			part.Rows = append(part.Rows, wire.Result{Row: b.Rows[next].Number,
+				Verdict: fakeVerdict(b.Rows[next].Address)})
 		}
 		h.open = now.Add(15 * time.Minute)
 	}
@@ -121,8 +123,8 @@ func (h *holding) Verify(ctx context.Context, b *wire.Batch, hold time.Duration,
 	return ctx.Err()
 }
 
-// Rows that a node holds wait for a budget. There is no ETA until it can be estimated: the answers from before the budget was
-// used up do not count.
+// Rows that a node holds wait for a budget. There is no ETA until it can be estimated: the answers from before the
+// budget was used up do not count.
 func TestNoETAWhileRowsWaitForBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem(), func(w *testEnv, cfg *Config) { cfg.Prober = &holding{fakeProber: w.prober} })
@@ -151,7 +153,8 @@ func TestNoETAWhileRowsWaitForBudget(t *testing.T) {
 		require.InEpsilon(t, 95*time.Minute, s.ETA, 0.25, "the pace of the route is known, and until when it waits")
 		require.Equal(t, s.ETA, s.Waiting[0].ETA)
 		for n := int64(1); n < 7; n++ {
-			s := at(time.Duration(n)*15*time.Minute + 90*time.Second) // the rows of the second chunk are returned by then
+			// the rows of the second chunk are returned by then
+			s := at(time.Duration(n)*15*time.Minute + 90*time.Second)
 			require.Equal(t, 25*(n+1), s.Answered, "%v", s.Waiting)
 		}
 		time.Sleep(20 * time.Minute)
@@ -164,7 +167,10 @@ func TestNoETAWhileRowsWaitForBudget(t *testing.T) {
 // There is no ETA while nothing has moved for a minute though rows need no budget.
 func TestNoETAWhileAJobIsStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newTestEnv(t, vfs.NewMem(), func(w *testEnv, cfg *Config) { cfg.Prober = &holding{fakeProber: w.prober, silent: true} })
+		w := newTestEnv(t, vfs.NewMem(), func(w *testEnv,
+			cfg *Config) {
+			cfg.Prober = &holding{fakeProber: w.prober, silent: true}
+		})
 		w.run()
 		var list strings.Builder
 		for i := range 200 {
@@ -196,7 +202,8 @@ func TestDuplicatesFinishWithTheirFirstRow(t *testing.T) {
 		w.prober.outcome = holdBusyRows
 		w.run()
 		// Nine rows of one address that is answered, three of one that is not, a blank one.
-		j := w.accept(t, "email,n\n"+strings.Repeat("A@x.example,1\na@x.example,2\n\"a\"@X.example,3\n", 3)+strings.Repeat("b@busy.example,\n", 3)+",4\n")
+		j := w.accept(t, "email,n\n"+strings.Repeat("A@x.example,1\na@x.example,2\n\"a\"@X.example,3\n", 3)+
+			strings.Repeat("b@busy.example,\n", 3)+",4\n")
 		require.EqualValues(t, 10, j.Duplicates)
 		processed := func() int64 {
 			s, err := w.c.Snapshot(j.ID)
@@ -223,8 +230,8 @@ func TestDuplicatesFinishWithTheirFirstRow(t *testing.T) {
 	})
 }
 
-// TestFailedDuplicateCountHarmsNothing damages the duplicates for a while. The job shows the last count and goes on, and the
-// failure is in the metrics and once in the log.
+// TestFailedDuplicateCountHarmsNothing damages the duplicates for a while. The job shows the last count and goes on,
+// and the failure is in the metrics and once in the log.
 func TestFailedDuplicateCountHarmsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, log := vfs.NewMem(), &bytes.Buffer{}
@@ -292,8 +299,10 @@ func sumOf(counts map[string]int64) (n int64) {
 // The rate of a finished job is its verified rows over its time; rows that were not verified do not count.
 func TestRateOfAFinishedJob(t *testing.T) {
 	began := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
-	j := store.Job{State: store.JobCancelled, Rows: 130, Blank: 10, Unique: 120, StartedAt: began, FinishedAt: began.Add(10 * time.Second),
-		Counts: map[string]int64{"VALID": 60, "INVALID": 40, "UNKNOWN": 20}, Reasons: map[string]int64{"mailbox_not_found": 40, "cancelled": 20}}
+	j := store.Job{State: store.JobCancelled, Rows: 130, Blank: 10, Unique: 120, StartedAt: began,
+		FinishedAt: began.Add(10 * time.Second),
+		Counts:     map[string]int64{"VALID": 60, "INVALID": 40, "UNKNOWN": 20},
+		Reasons:    map[string]int64{"mailbox_not_found": 40, "cancelled": 20}}
 	require.InDelta(t, 10, FinishedSnapshot(&j).Rate, 1e-9)
 	j.StartedAt = time.Time{}
 	require.Zero(t, FinishedSnapshot(&j).Rate, "it never began")

@@ -22,7 +22,8 @@ func (w *testEnv) acceptReady(t testing.TB, csv string) *store.Job {
 		j.State, j.Unstarted = store.JobReady, true
 		return nil
 	}
-	j, err := w.c.Accept(context.Background(), ingest.Upload{Body: strings.NewReader(csv), Options: ingest.Options{Parts: hold}})
+	j, err := w.c.Accept(context.Background(), ingest.Upload{Body: strings.NewReader(csv),
+		Options: ingest.Options{Parts: hold}})
 	require.NoError(t, err)
 	return j
 }

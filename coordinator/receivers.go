@@ -66,7 +66,8 @@ func (tr *tailReceivers) read(job *runningJob, now time.Time) []why.Receiver {
 	counts := job.progress.Counts()
 	waits, err := job.chunks.TailWaits(now, refusedShare(&counts))
 	if err != nil {
-		job.c.log.Debug("receivers of a job are not named: its scratch file cannot be read", "job", job.record.ID, "error", err)
+		job.c.log.Debug("receivers of a job are not named: its scratch file cannot be read", "job", job.record.ID,
+			"error", err)
 		return nil
 	}
 	f := why.Facts{Waits: waits, Table: job.c.table.Load(), Sources: 1, Now: now}

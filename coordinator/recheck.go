@@ -16,7 +16,8 @@ import (
 
 // Recheck makes a new job of the rows of a finished job that have one of some reasons, with all columns of the list.
 // Its reading options are those of the first list.
-func (c *Coordinator) Recheck(ctx context.Context, j *store.Job, reasons []engine.Reason, o ingest.Options) (*store.Job, error) {
+func (c *Coordinator) Recheck(ctx context.Context, j *store.Job, reasons []engine.Reason,
+	o ingest.Options) (*store.Job, error) {
 	var d csvfile.Dialect
 	if err := json.Unmarshal(j.Dialect, &d); err != nil {
 		return nil, fmt.Errorf("dialect: %w", err)

@@ -19,7 +19,8 @@ const (
 // after a crash in between the next start removes the files, and no job is left with part of its files.
 func (c *Coordinator) Expire(id string) error {
 	j, err := c.Job(id)
-	if err == nil && j.State == store.JobReady { // before the lock, which the runner would hold if the job were started meanwhile
+	// before the lock, which the runner would hold if the job were started meanwhile
+	if err == nil && j.State == store.JobReady {
 		err = c.setExpired(id, func(s store.JobState) bool { return s == store.JobReady || s == store.JobExpired })
 	} else if err == nil && !j.State.Finished() {
 		err = ErrState

@@ -17,8 +17,8 @@ import (
 
 const day = 24 * time.Hour
 
-// TestRetentionFollowsTheConfiguration: results are kept exactly as long as configured, then the record with its callback log.
-// Other jobs stay.
+// TestRetentionFollowsTheConfiguration: results are kept exactly as long as configured, then the record with its
+// callback log. Other jobs stay.
 func TestRetentionFollowsTheConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem(), func(_ *testEnv, c *Config) { c.RetainResults, c.RetainHistory = day, 2*day })
@@ -26,7 +26,8 @@ func TestRetentionFollowsTheConfiguration(t *testing.T) {
 		require.Equal(t, day, w.c.ResultRetention())
 		j := w.finish(t, w.accept(t, testCSV(50, 1)).ID)
 		require.NoError(t, w.store.Commit("", store.ScheduleCallback("", j.ID, time.Now())))
-		require.NoError(t, w.store.Audit(store.AuditEvent{At: time.Now(), By: "ann", Action: store.ActionDownload, Target: j.ID}))
+		require.NoError(t, w.store.Audit(store.AuditEvent{At: time.Now(), By: "ann", Action: store.ActionDownload,
+			Target: j.ID}))
 		require.NoError(t, w.store.Audit(store.AuditEvent{At: time.Now(), By: "root", Action: "grant", Target: "ann"}))
 		time.Sleep(day - time.Minute)
 		require.Equal(t, store.JobCompleted, stateOf(t, w, j.ID).State)
@@ -58,18 +59,25 @@ func TestRetentionFollowsTheConfiguration(t *testing.T) {
 	})
 }
 
-// TestRetentionContinuesPastFailures: a job whose folder cannot be removed, and an unreadable record of the audit log, stay and are
-// logged; others are removed. An hour after the disk works again the job is removed too.
+// TestRetentionContinuesPastFailures: a job whose folder cannot be removed, and an unreadable record of the audit log,
+// stay and are logged; others are removed. An hour after the disk works again the job is removed too.
 func TestRetentionContinuesPastFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := vfs.NewMem()
 		disk := &brokenFS{FS: mem, err: syscall.EIO}
-		w := newTestEnv(t, mem, func(_ *testEnv, c *Config) { c.FS, c.RetainResults, c.RetainHistory = disk, day, 2*day })
+		w := newTestEnv(t, mem, func(_ *testEnv, c *Config) {
+			c.FS, c.RetainResults, c.RetainHistory = disk, day,
+				2*day
+		})
 		w.run()
 		stuck, good := w.finish(t, w.accept(t, testCSV(50, 1)).ID), w.finish(t, w.accept(t, testCSV(50, 1)).ID)
 		unread := append(binary.BigEndian.AppendUint64([]byte{'z'}, uint64(time.Now().UnixNano())), "cccccccc"...)
-		require.NoError(t, w.store.Commit("", func(b *pebble.Batch) error { return b.Set(unread, []byte("no JSON"), nil) }))
-		require.NoError(t, w.store.Audit(store.AuditEvent{At: time.Now().Add(time.Second), By: "ann", Action: store.ActionDownload, Target: good.ID}))
+		require.NoError(t, w.store.Commit("", func(b *pebble.Batch) error {
+			return b.Set(unread, []byte("no JSON"),
+				nil)
+		}))
+		require.NoError(t, w.store.Audit(store.AuditEvent{At: time.Now().Add(time.Second), By: "ann",
+			Action: store.ActionDownload, Target: good.ID}))
 		disk.breakPath(stuck.ID)
 		time.Sleep(2*day + 2*time.Hour)
 		_, err := w.c.Job(good.ID)

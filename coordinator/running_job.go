@@ -41,8 +41,8 @@ type runningJob struct {
 	receivers  tailReceivers
 }
 
-// flushAfter is the sync interval of a job's log. All jobs together sync about as often as one alone: a sync costs the same
-// however little it writes, and the probers' caches still have the answers that a crash loses.
+// flushAfter is the sync interval of a job's log. All jobs together sync about as often as one alone: a sync costs the
+// same however little it writes, and the probers' caches still have the answers that a crash loses.
 func (c *Coordinator) flushAfter() time.Duration {
 	return min(jobfiles.FlushAfter*time.Duration(max(1, len(c.runningSlots))), maxFlushAfter)
 }
@@ -65,7 +65,8 @@ func (job *runningJob) open() (err error) {
 	job.log = log
 	if end.Damaged > 0 {
 		c.metrics.damaged.Add(int64(end.Damaged))
-		c.log.Error("a part of the log of a job's rows is damaged: its rows are asked again", "job", id, "groups", end.Damaged)
+		c.log.Error("a part of the log of a job's rows is damaged: its rows are asked again", "job", id, "groups",
+			end.Damaged)
 		if err := c.setDamage(id, msgAskedAgain); err != nil {
 			return err
 		}
@@ -73,7 +74,8 @@ func (job *runningJob) open() (err error) {
 	if job.file, err = chunks.Create(fs, c.files.Path(id, jobdir.FileChunks), &c.chunkBuffers); err != nil {
 		return err
 	}
-	job.chunks = c.scheduler.NewJob(dispatch.JobConfig{Record: job.record, File: job.file, Log: job.log, Progress: job.progress, Fail: job.fail})
+	job.chunks = c.scheduler.NewJob(dispatch.JobConfig{Record: job.record, File: job.file, Log: job.log,
+		Progress: job.progress, Fail: job.fail})
 	job.progress.Begin(time.Now())
 	return wholefile.SyncDir(fs, c.files.Path(id))
 }
@@ -96,18 +98,21 @@ func (job *runningJob) replay(g *jobfiles.Group) error {
 	})
 }
 
-// work splits, sends and collects until no row is left to probe or ctx ends. All its goroutines have ended when it returns.
+// work splits, sends and collects until no row is left to probe or ctx ends. All its goroutines have ended when it
+// returns.
 func (job *runningJob) work() error {
 	var all sync.WaitGroup
 	ctx, stop := context.WithCancel(job.ctx)
 	job.logStarted = true
 	job.log.Start()
 	toSplit := split.Job{
-		Record: job.record, Upload: job.upload, Dialect: &job.dialect, Log: job.log, File: job.file, Progress: job.progress, Deferred: job.deferred, Chunks: job.chunks,
+		Record: job.record, Upload: job.upload, Dialect: &job.dialect, Log: job.log, File: job.file,
+		Progress: job.progress, Deferred: job.deferred, Chunks: job.chunks,
 	}
 	job.deferred = nil
 	all.Go(func() {
-		if err := pipeline.Contain(func() error { return job.c.splitter.Split(ctx, toSplit) }); err != nil && ctx.Err() == nil {
+		if err := pipeline.Contain(func() error { return job.c.splitter.Split(ctx, toSplit) }); err != nil &&
+			ctx.Err() == nil {
 			job.fail(fmt.Errorf("split: %w", err))
 		}
 	})
@@ -143,7 +148,9 @@ const msgUncounted = "duplicates that are done cannot be counted: the job shows 
 
 // doneDuplicates counts again if the last count is old.
 func (job *runningJob) doneDuplicates(now time.Time, oldest time.Duration) int64 {
-	done, err := job.duplicates.Done(now, oldest, func() (int64, error) { return job.c.files.CountDuplicates(job.record, job.progress.Answered) })
+	done, err := job.duplicates.Done(now, oldest, func() (int64, error) {
+		return job.c.files.CountDuplicates(job.record, job.progress.Answered)
+	})
 	if err != nil {
 		job.c.log.Error(msgUncounted, "job", job.record.ID, "error", err)
 	}

@@ -64,7 +64,8 @@ func (c *Coordinator) Snapshot(id string) (Snapshot, error) {
 
 // FinishedSnapshot makes the snapshot of a finished job from its record alone.
 func FinishedSnapshot(j *store.Job) Snapshot {
-	s := Snapshot{Job: *j, Answered: j.Unique, Processed: j.Rows, ByStatus: map[engine.Status]int64{}, ByReason: j.Reasons}
+	s := Snapshot{Job: *j, Answered: j.Unique, Processed: j.Rows, ByStatus: map[engine.Status]int64{},
+		ByReason: j.Reasons}
 	done := -j.Reasons[engine.ReasonCancelled.String()]
 	for i := engine.Unknown; i <= engine.Invalid; i++ {
 		s.ByStatus[i] = j.Counts[i.String()]

@@ -13,14 +13,15 @@ import (
 	"probity/store"
 )
 
-// stepFailures counts a job's consecutive failed steps without progress. A step that is tried again reopens the job's files, as
-// the next start would.
+// stepFailures counts a job's consecutive failed steps without progress. A step that is tried again reopens the job's
+// files, as the next start would.
 type stepFailures struct {
 	since   time.Time       // of the first failure
 	count   int             // of failures
 	durable durableProgress // of the job at the last failure
 	wait    time.Duration   // before the next try
-	problem string          // shown as the job's error; guarded by Coordinator.mu; not stored: the store's disk may be full
+	// shown as the job's error; guarded by Coordinator.mu; not stored: the store's disk may be full
+	problem string
 }
 
 // durableProgress is a job's progress on the disk.
@@ -49,7 +50,8 @@ const (
 	maxRetryWait = time.Minute
 	retryFor     = time.Hour // then a job without progress fails; on a full disk it never does
 
-	// A job that waits long for its receivers makes no progress either: two failures hours apart do not mean a failing disk.
+	// A job that waits long for its receivers makes no progress either: two failures hours apart do not mean a failing
+	// disk.
 	minFailures = 3
 )
 
@@ -65,8 +67,8 @@ const (
 	msgDiskFailing  = "the server's disk fails: the job is tried again each minute, for an hour"
 )
 
-// handleFailure handles a failed step. The job fails on damaged files, on a panic, or after an hour without progress. Else it keeps
-// its state, and the step is tried again after a wait or a notification.
+// handleFailure handles a failed step. The job fails on damaged files, on a panic, or after an hour without progress.
+// Else it keeps its state, and the step is tried again after a wait or a notification.
 func (r *jobRunner) handleFailure(ctx context.Context, cause error) error {
 	if errors.Is(cause, store.ErrBroken) {
 		return cause

@@ -74,7 +74,8 @@ func stateOf(t *testing.T, w *testEnv, id string) Snapshot {
 	return s
 }
 
-// TestFailingJobHarmsNoOther: a job whose files cannot be written is retried, says so, and fails after an hour; others end.
+// TestFailingJobHarmsNoOther: a job whose files cannot be written is retried, says so, and fails after an hour; others
+// end.
 func TestFailingJobHarmsNoOther(t *testing.T) {
 	runWithBrokenDisk(t, syscall.EIO, func(t *testing.T, w *testEnv, disk *brokenFS) {
 		bad := w.accept(t, testCSV(100, 1))
@@ -120,11 +121,20 @@ func TestFailuresCountFromTheLastProgress(t *testing.T) {
 		at   func(n int) durableProgress
 		over int // the failure that ends the job; 0: none of the first hundred
 	}{
-		"nothing moves":         {maxRetryWait, func(int) durableProgress { return durableProgress{store.JobRunning, 5} }, 61},
-		"steps last":            {10 * time.Minute, func(int) durableProgress { return durableProgress{store.JobRunning, 5} }, 7},
-		"hours apart":           {5 * time.Hour, func(int) durableProgress { return durableProgress{store.JobRunning, 5} }, minFailures},
-		"rows are committed":    {10 * time.Minute, func(n int) durableProgress { return durableProgress{store.JobRunning, int64(n)} }, 0},
-		"fewer rows are no new": {10 * time.Minute, func(n int) durableProgress { return durableProgress{store.JobRunning, int64(-n)} }, 7},
+		"nothing moves": {maxRetryWait, func(int) durableProgress {
+			return durableProgress{store.JobRunning,
+				5}
+		}, 61},
+		"steps last": {10 * time.Minute,
+			func(int) durableProgress { return durableProgress{store.JobRunning, 5} }, 7},
+		"hours apart": {5 * time.Hour, func(int) durableProgress {
+			return durableProgress{store.JobRunning,
+				5}
+		}, minFailures},
+		"rows are committed": {10 * time.Minute,
+			func(n int) durableProgress { return durableProgress{store.JobRunning, int64(n)} }, 0},
+		"fewer rows are no new": {10 * time.Minute,
+			func(n int) durableProgress { return durableProgress{store.JobRunning, int64(-n)} }, 7},
 		"another state at last": {10 * time.Minute, func(n int) durableProgress {
 			if n < 5 {
 				return durableProgress{store.JobRunning, 5}
@@ -181,8 +191,8 @@ func TestFailedRemovalIsRetried(t *testing.T) {
 	})
 }
 
-// TestFullDiskKeepsTheJobState: on a full disk a cancelling or running job keeps its state, and it continues within a minute once
-// there is space.
+// TestFullDiskKeepsTheJobState: on a full disk a cancelling or running job keeps its state, and it continues within a
+// minute once there is space.
 func TestFullDiskKeepsTheJobState(t *testing.T) {
 	runWithBrokenDisk(t, syscall.ENOSPC, func(t *testing.T, w *testEnv, disk *brokenFS) {
 		w.prober.outcome = deferSome(time.Second)
@@ -214,8 +224,12 @@ func TestRefusedUploadLeavesNoFiles(t *testing.T) {
 	admin, _, err := w.store.FirstAdmin(t.Context(), "admin@x.example", "a long enough password", 3, now)
 	require.NoError(t, err)
 	require.NoError(t, w.store.ReserveSingle(admin.ID, "r", 2))
-	_, err = w.c.Accept(t.Context(), ingest.Upload{Body: strings.NewReader("email\na@x.example\nb@x.example\n"), Options: ingest.Options{Account: admin.ID,
-		Parts: func(j *store.Job) []store.Part { return []store.Part{store.ReserveJob(admin.ID, j.ID, j.Unique, now)} }}})
+	_, err = w.c.Accept(t.Context(), ingest.Upload{Body: strings.NewReader("email\na@x.example\nb@x.example\n"),
+		Options: ingest.Options{Account: admin.ID,
+			Parts: func(j *store.Job) []store.Part {
+				return []store.Part{store.ReserveJob(admin.ID, j.ID, j.Unique,
+					now)}
+			}}})
 	var short *store.ErrInsufficientCredits
 	require.ErrorAs(t, err, &short)
 	left, err := w.fs.List("data/jobs")

@@ -61,7 +61,8 @@ func (d *fakeDNS) Route(ctx context.Context, domain string) engine.Route {
 	case domain == "gmail.com":
 		return d.table.NewRoute([]engine.MX{{Preference: 5, Host: "gmail-smtp-in.l.google.com"}})
 	}
-	return d.table.NewRoute([]engine.MX{{Preference: 10, Host: "mx1." + domain}, {Preference: 20, Host: "mx2." + domain}})
+	return d.table.NewRoute([]engine.MX{{Preference: 10, Host: "mx1." + domain},
+		{Preference: 20, Host: "mx2." + domain}})
 }
 
 // CachedRoute finds nothing: every lookup takes a Route.
@@ -100,7 +101,8 @@ type fakeProber struct {
 var epoch = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
 func fakeVerdict(a engine.Address) engine.Verdict {
-	reasons := []engine.Reason{engine.ReasonNone, engine.ReasonMailboxNotFound, engine.ReasonCatchAll, engine.ReasonTimeout, engine.ReasonNone}
+	reasons := []engine.Reason{engine.ReasonNone, engine.ReasonMailboxNotFound, engine.ReasonCatchAll,
+		engine.ReasonTimeout, engine.ReasonNone}
 	r := reasons[xxh3.HashString(a.Folded())%uint64(len(reasons))]
 	v := engine.VerdictFor(r, "fake/rule", 0, epoch)
 	v.ProviderName, v.SMTPValid = "other", r == engine.ReasonNone
@@ -185,11 +187,13 @@ var table = sync.OnceValue(engine.DefaultTable)
 
 func newTestEnv(t testing.TB, fs vfs.FS, set ...func(*testEnv, *Config)) *testEnv {
 	t.Helper()
-	w := &testEnv{fs: fs, dns: &fakeDNS{table: table(), asked: map[string]int{}}, prober: &fakeProber{settled: map[uint32]int{}}}
+	w := &testEnv{fs: fs, dns: &fakeDNS{table: table(), asked: map[string]int{}},
+		prober: &fakeProber{settled: map[uint32]int{}}}
 	var err error // the store makes the folder durable
 	w.store, err = store.Open(fs, "data/state")
 	require.NoError(t, err)
-	cfg := Config{Store: w.store, FS: fs, Dir: "data", Resolver: w.dns, Prober: w.prober, Table: table(), Lists: fakeLists{}}
+	cfg := Config{Store: w.store, FS: fs, Dir: "data", Resolver: w.dns, Prober: w.prober, Table: table(),
+		Lists: fakeLists{}}
 	for _, s := range set {
 		s(w, &cfg)
 	}

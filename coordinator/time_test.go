@@ -84,7 +84,8 @@ func TestPausedJobIsCancelledAfterAWeek(t *testing.T) {
 	})
 }
 
-// longJobRows returns how many rows the long job has: enough for it to be under way when the short one ends, or PROBITY_LONG_JOB_ROWS.
+// longJobRows returns how many rows the long job has: enough for it to be under way when the short one ends, or
+// PROBITY_LONG_JOB_ROWS.
 func longJobRows(t *testing.T) int {
 	text := os.Getenv("PROBITY_LONG_JOB_ROWS")
 	if text == "" {

@@ -13,8 +13,8 @@ import (
 	"probity/coordinator/dispatch"
 )
 
-// TestDeadResolverOnlyDelaysVerdicts: domains that fail for a while are looked up again. Domains that always fail get their verdict in
-// bounded time, and at once if the resolver finds others.
+// TestDeadResolverOnlyDelaysVerdicts: domains that fail for a while are looked up again. Domains that always fail get
+// their verdict in bounded time, and at once if the resolver finds others.
 func TestDeadResolverOnlyDelaysVerdicts(t *testing.T) {
 	for name, x := range map[string]struct {
 		domains, broken int
@@ -62,8 +62,8 @@ func TestDeadResolverOnlyDelaysVerdicts(t *testing.T) {
 	}
 }
 
-// TestJobShowsRowsWaitingForDNS: while failed domains are looked up again, the job's snapshot shows their rows as class dns; later
-// it does not.
+// TestJobShowsRowsWaitingForDNS: while failed domains are looked up again, the job's snapshot shows their rows as class
+// dns; later it does not.
 func TestJobShowsRowsWaitingForDNS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem())

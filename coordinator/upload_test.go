@@ -43,7 +43,8 @@ func requireOnlyUpload(t testing.TB, w *testEnv, id string) {
 	require.NoError(t, err)
 	for _, name := range found {
 		require.False(t, strings.HasSuffix(name, wholefile.New), name)
-		require.True(t, name == j.Upload || !strings.HasPrefix(name, jobdir.KindUpload), "%s, and the job names %s", name, j.Upload)
+		require.True(t, name == j.Upload || !strings.HasPrefix(name, jobdir.KindUpload), "%s, and the job names %s",
+			name, j.Upload)
 	}
 	require.Contains(t, found, j.Upload)
 }
@@ -92,7 +93,8 @@ func TestOrphanFilesAreRemoved(t *testing.T) {
 		}
 		w.run()
 		w.prober.outcome = holdBusyRows
-		done, running := w.finish(t, w.accept(t, "email\na@x.example\n").ID).ID, w.accept(t, "email\nb@busy.example\n").ID
+		done, running := w.finish(t, w.accept(t, "email\na@x.example\n").ID).ID,
+			w.accept(t, "email\nb@busy.example\n").ID
 		time.Sleep(time.Minute)
 		orphans(done)
 		orphans(running)
@@ -112,8 +114,8 @@ func TestOrphanFilesAreRemoved(t *testing.T) {
 	})
 }
 
-// TestReaderFindsTheUploadAfterErasure: a reader with the job's old record finds the new upload; one that has the old upload open
-// reads on.
+// TestReaderFindsTheUploadAfterErasure: a reader with the job's old record finds the new upload; one that has the old
+// upload open reads on.
 func TestReaderFindsTheUploadAfterErasure(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem())
 	w.run()
@@ -134,6 +136,7 @@ func TestReaderFindsTheUploadAfterErasure(t *testing.T) {
 	require.NotContains(t, string(text), "1,"+erasedAddress)
 	require.NoError(t, now.Close())
 	require.NoError(t, w.c.files.Delete(j.ID, w.uploadOf(t, j.ID)[len(w.c.files.Path(j.ID))+1:]))
-	require.Error(t, w.c.Results(t.Context(), j.ID, results.Filter{Form: results.Form{Format: results.JSONL}}, io.Discard), "a lost upload is an error")
+	require.Error(t, w.c.Results(t.Context(), j.ID, results.Filter{Form: results.Form{Format: results.JSONL}},
+		io.Discard), "a lost upload is an error")
 	require.NoError(t, w.close(t))
 }

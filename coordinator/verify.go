@@ -94,7 +94,8 @@ func (c *Coordinator) Single(ctx context.Context, q Request) (out Answer, err er
 			return out, nil
 		}
 		ans, err = c.cfg.Prober.Single(ctx, wire.SingleRequest{
-			Address: addr, Flags: flags, Route: &route, MaxAge: q.MaxAge, NoSMTP: q.NoSMTP, Low: q.LowPriority, Batch: q.Batch,
+			Address: addr, Flags: flags, Route: &route, MaxAge: q.MaxAge, NoSMTP: q.NoSMTP, Low: q.LowPriority,
+			Batch: q.Batch,
 		})
 		if !errors.Is(err, wire.ErrOtherTable) {
 			break

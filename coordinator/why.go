@@ -58,7 +58,8 @@ func (c *Coordinator) Why(ctx context.Context, id string) (w Why, err error) {
 		return w, err
 	}
 	f := why.Facts{
-		Waits: waits, Queues: queues, Unresolved: job.progress.Unresolved.Load(), Table: c.table.Load(), Sources: 1, Now: w.At,
+		Waits: waits, Queues: queues, Unresolved: job.progress.Unresolved.Load(), Table: c.table.Load(), Sources: 1,
+		Now: w.At,
 	}
 	if counter, ok := c.cfg.Prober.(sourceCounter); ok {
 		f.Sources = counter.Sources()

@@ -12,7 +12,8 @@ import (
 func TestDotsOfCarriersAreQuoted(t *testing.T) {
 	for _, domain := range []string{"docomo.ne.jp", "ezweb.ne.jp", "au.com", "softbank.ne.jp", "i.softbank.jp",
 		"t.vodafone.ne.jp", "disney.ne.jp", "DOCOMO.ne.JP"} {
-		for local, want := range map[string]string{"ab..cd": `"ab..cd"`, "ab.cd.": `"ab.cd."`, "a...b..": `"a...b.."`, "Ab..": `"ab.."`, "a+b..-_": `"a+b..-_"`, "ab.cd": "ab.cd"} {
+		for local, want := range map[string]string{"ab..cd": `"ab..cd"`, "ab.cd.": `"ab.cd."`, "a...b..": `"a...b.."`,
+			"Ab..": `"ab.."`, "a+b..-_": `"a+b..-_"`, "ab.cd": "ab.cd"} {
 			a, err := Parse(local + "@" + domain)
 			require.NoError(t, err, local)
 			require.Equal(t, want+"@"+strings.ToLower(domain), a.Mailbox())
@@ -31,7 +32,8 @@ func TestDotsOfCarriersAreQuoted(t *testing.T) {
 				require.Equal(t, a, again, typed)
 			}
 		}
-		for _, local := range []string{".ab", "..", ".", "a..b c", "a..(b)", "a..\x01", strings.Repeat("a", 62) + "..", `"a"..b`} {
+		for _, local := range []string{".ab", "..", ".", "a..b c", "a..(b)", "a..\x01", strings.Repeat("a", 62) + "..",
+			`"a"..b`} {
 			_, err := Parse(local + "@" + domain)
 			require.Error(t, err, local)
 		}

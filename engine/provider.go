@@ -10,8 +10,9 @@ type Limits struct {
 	RecipientsPerTransaction  int `toml:"recipients_per_transaction"`  // RCPT commands between MAIL and RSET
 	RecipientsPerConnection   int `toml:"recipients_per_connection"`   // RCPT commands of one connection
 	TransactionsPerConnection int `toml:"transactions_per_connection"` // MAIL commands of one connection
-	RefusalsPerConnection     int `toml:"refusals_per_connection"`     // refused recipients of one connection, decoys counted
-	RefusalsPerHour           int `toml:"refusals_per_hour"`           // refused recipients in any hour, decoys counted
+	// refused recipients of one connection, decoys counted
+	RefusalsPerConnection int `toml:"refusals_per_connection"`
+	RefusalsPerHour       int `toml:"refusals_per_hour"` // refused recipients in any hour, decoys counted
 }
 
 // each visits all limits with their names.

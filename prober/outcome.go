@@ -34,7 +34,9 @@ func judge(p *hostqueue.Probe, now time.Time) outcome {
 		o.cacheable = cache.Keepable(&o.verdict, &p.Ev.Seen[i])
 	}
 	if o.verdict.Reason == engine.ReasonAcceptedUnconfirmed &&
-		slices.ContainsFunc(p.Ev.Seen, func(s engine.Sighting) bool { return s.Finding.Rule == hostqueue.RuleSilentAcceptance }) {
+		slices.ContainsFunc(p.Ev.Seen, func(s engine.Sighting) bool {
+			return s.Finding.Rule == hostqueue.RuleSilentAcceptance
+		}) {
 		o.cacheable = false // unconfirmed only while the host may accept every recipient: cached, it would outlast that
 	}
 	return o

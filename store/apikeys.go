@@ -71,8 +71,9 @@ func (a *Accounts) CreateKey(account string, n NewKey, by string, now time.Time)
 		return "", APIKey{}, fmt.Errorf("%w: admin is for live keys", ErrBadScopes)
 	}
 	secret = base62.NewKey(n.Test)
-	k = APIKey{ID: newID("k_"), Account: account, Name: n.Name, Test: n.Test, Last4: secret[len(secret)-4:], Created: now.UTC(),
-		Scopes: cmp.Or(n.Scopes, DefaultScopes), Expires: n.Expires.UTC().Truncate(time.Second), Networks: n.Networks}
+	k = APIKey{ID: newID("k_"), Account: account, Name: n.Name, Test: n.Test, Last4: secret[len(secret)-4:],
+		Created: now.UTC(),
+		Scopes:  cmp.Or(n.Scopes, DefaultScopes), Expires: n.Expires.UTC().Truncate(time.Second), Networks: n.Networks}
 	insert := func(b *pebble.Batch) error {
 		owner, err := readUser(b, account)
 		if err != nil {
@@ -90,15 +91,16 @@ func (a *Accounts) CreateKey(account string, n NewKey, by string, now time.Time)
 		}
 		return setJSON(b, subKey(tableAPIKey, account, k.ID), apiKeyRecord{k, hashSecret(secret)})
 	}
-	event := AuditEvent{At: now, By: by, Action: "key create", Target: k.ID, Note: fmt.Sprintf("%s %s (%s)", account, n.Name, k.describe())}
+	event := AuditEvent{At: now, By: by, Action: "key create", Target: k.ID,
+		Note: fmt.Sprintf("%s %s (%s)", account, n.Name, k.describe())}
 	if err := a.commitUser(account, insert, event.write); err != nil {
 		return "", APIKey{}, err
 	}
 	return secret, k, nil
 }
 
-// RevokeKey revokes a key: no request that starts after it returns is accepted with it. account may be empty for an admin,
-// who knows only the id; ErrNotFound if there is no such key (of that account).
+// RevokeKey revokes a key: no request that starts after it returns is accepted with it. account may be empty for an
+// admin, who knows only the id; ErrNotFound if there is no such key (of that account).
 func (a *Accounts) RevokeKey(account, id, by string, now time.Time) error {
 	a.mu.RLock()
 	k, ok := a.byID[id]
@@ -113,7 +115,8 @@ func (a *Accounts) RevokeKey(account, id, by string, now time.Time) error {
 		}
 		return errors.Join(b.Delete(stored, nil), b.Delete(subKey(tableKeyUsed, k.Account, id), nil))
 	}
-	return a.commitUser(k.Account, drop, AuditEvent{At: now, By: by, Action: "key revoke", Target: id, Note: k.Account}.write)
+	return a.commitUser(k.Account, drop, AuditEvent{At: now, By: by, Action: "key revoke", Target: id,
+		Note: k.Account}.write)
 }
 
 // Keys lists the account's keys, or those of all accounts if account is empty.
@@ -162,8 +165,8 @@ func (a *Accounts) Authenticate(secret string, now time.Time) (Identity, error) 
 // lastUsedEvery is by how many seconds the stored last use of a key may be late.
 const lastUsedEvery = 60
 
-// WriteLastUsed stores the last uses that are a minute or more later than the stored ones, in one commit. The process that runs
-// the store calls it about once a minute; it is cheap if no key was used.
+// WriteLastUsed stores the last uses that are a minute or more later than the stored ones, in one commit. The process
+// that runs the store calls it about once a minute; it is cheap if no key was used.
 func (a *Accounts) WriteLastUsed() error {
 	stale := make(map[*cachedKey]int64)
 	a.mu.RLock()
@@ -190,8 +193,8 @@ func (a *Accounts) WriteLastUsed() error {
 	return nil
 }
 
-// KeyHash is the stored form of a key or of a session token: its SHA-256. Both have so many random bits that no slow hash is
-// needed.
+// KeyHash is the stored form of a key or of a session token: its SHA-256. Both have so many random bits that no slow
+// hash is needed.
 type KeyHash [sha256.Size]byte
 
 // MarshalText writes a hash as hexadecimal digits.

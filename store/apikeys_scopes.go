@@ -49,7 +49,8 @@ func ParseScopes(names []string) (set Scopes, err error) {
 		set |= 1 << i
 	}
 	if set == 0 {
-		return 0, fmt.Errorf("%w: scopes is empty: leave it out for %s, or name some", ErrBadScopes, strings.Join(DefaultScopes.Names(), " and "))
+		return 0, fmt.Errorf("%w: scopes is empty: leave it out for %s, or name some", ErrBadScopes,
+			strings.Join(DefaultScopes.Names(), " and "))
 	}
 	return set, nil
 }
@@ -70,8 +71,8 @@ func (s *Scopes) UnmarshalJSON(b []byte) error {
 // MaxNetworks bounds the networks of a key.
 const MaxNetworks = 32
 
-// ParseNetworks parses the networks from which a key may be used, each an address or a prefix such as 192.0.2.0/24; nil is from
-// anywhere, and an empty list is refused.
+// ParseNetworks parses the networks from which a key may be used, each an address or a prefix such as 192.0.2.0/24; nil
+// is from anywhere, and an empty list is refused.
 func ParseNetworks(texts []string) ([]netip.Prefix, error) {
 	if len(texts) > MaxNetworks {
 		return nil, fmt.Errorf("%w: %d of them, at most %d", ErrBadNetwork, len(texts), MaxNetworks)
@@ -86,7 +87,8 @@ func ParseNetworks(texts []string) ([]netip.Prefix, error) {
 			p, err = netip.PrefixFrom(a, a.BitLen()), nil
 		}
 		if err != nil || p.Addr().Is4In6() {
-			return nil, fmt.Errorf("%w: %q: use an address or a prefix such as 192.0.2.0/24 or 2001:db8::/48", ErrBadNetwork, text)
+			return nil, fmt.Errorf("%w: %q: use an address or a prefix such as 192.0.2.0/24 or 2001:db8::/48",
+				ErrBadNetwork, text)
 		}
 		if p != p.Masked() {
 			return nil, fmt.Errorf("%w: %q has bits set behind its prefix: use %s for the network, or %s for the address", ErrBadNetwork, text, p.Masked(), p.Addr())
@@ -133,8 +135,8 @@ func (id Identity) MayComeFrom(a netip.Addr) bool {
 	return len(id.Networks) == 0 || slices.ContainsFunc(id.Networks, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// Confine gives a new key the networks and the expiry of the key that makes it where it names none, and refuses it with ErrBeyondKey
-// where it names more. A session confines nothing.
+// Confine gives a new key the networks and the expiry of the key that makes it where it names none, and refuses it with
+// ErrBeyondKey where it names more. A session confines nothing.
 func (id Identity) Confine(n *NewKey) error {
 	if n.Networks == nil {
 		n.Networks = id.Networks

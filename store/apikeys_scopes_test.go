@@ -33,11 +33,13 @@ func TestKeysHaveTheRequestedScopes(t *testing.T) {
 	nets, err := ParseNetworks([]string{"192.0.2.0/24", "2001:db8::1"})
 	require.NoError(t, err)
 	soon := now.Add(time.Hour)
-	secret, _, err := s.CreateKey(root.ID, NewKey{Name: "narrow", Scopes: ScopeAdmin, Expires: soon, Networks: nets}, "test", now.Add(time.Second))
+	secret, _, err := s.CreateKey(root.ID, NewKey{Name: "narrow", Scopes: ScopeAdmin, Expires: soon, Networks: nets},
+		"test", now.Add(time.Second))
 	require.NoError(t, err)
 	events, err := s.AuditEvents("", 1)
 	require.NoError(t, err)
-	require.Equal(t, root.ID+" narrow (admin; until "+soon.Truncate(time.Second).UTC().Format(time.RFC3339)+"; from 192.0.2.0/24, 2001:db8::1/128)", events[0].Note)
+	require.Equal(t, root.ID+" narrow (admin; until "+soon.Truncate(time.Second).UTC().Format(time.RFC3339)+
+		"; from 192.0.2.0/24, 2001:db8::1/128)", events[0].Note)
 	id, err = s.Authenticate(secret, soon.Add(-time.Second))
 	require.NoError(t, err)
 	require.False(t, id.MayUse(DefaultScopes))

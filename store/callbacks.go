@@ -61,7 +61,8 @@ var ErrNoCallback = errors.New("the job has no callback")
 
 // callbackDelays are the delays after the first try and after each further one but the last.
 var callbackDelays = [...]time.Duration{
-	5 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
+	5 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour,
+	24 * time.Hour,
 }
 
 // ScheduleCallback is the part of a job's end that makes its callback due at once. A repetition has no effect.
@@ -95,7 +96,8 @@ func readCallback(r pebble.Reader, job string) (Callback, error) {
 	return c, err
 }
 
-// write stores the callback, its key among those of the account and, if it is pending, its key in the order of due times.
+// write stores the callback, its key among those of the account and, if it is pending, its key in the order of due
+// times.
 func (c Callback) write(b *pebble.Batch) error {
 	err := errors.Join(setJSON(b, key(tableCallback, c.Job), c), b.Set(c.listKey(), nil, nil))
 	if c.State == CallbackPending {
@@ -118,9 +120,9 @@ func (j *Jobs) Callback(job string) (Callback, error) { return readCallback(j.db
 // DueCursor is a position in the order of due times; the zero value is its start.
 type DueCursor struct{ key string }
 
-// DueCallbacks lists the callbacks that are due at now after a cursor, the longest due first, at most limit and MaxPage of them,
-// and the next cursor, which is zero if there are no more. Callbacks that are being attempted are listed too: the caller knows
-// them, and after a crash the attempt is repeated.
+// DueCallbacks lists the callbacks that are due at now after a cursor, the longest due first, at most limit and MaxPage
+// of them, and the next cursor, which is zero if there are no more. Callbacks that are being attempted are listed too:
+// the caller knows them, and after a crash the attempt is repeated.
 func (j *Jobs) DueCallbacks(now time.Time, from DueCursor, limit int) (due []Callback, next DueCursor, err error) {
 	var start []byte
 	if from.key != "" {
@@ -189,7 +191,8 @@ func (j *Jobs) ResendCallback(job string, now time.Time) (Callback, error) {
 	})
 }
 
-// changeCallback reads a callback, calls change, and writes it, if it has changed, with its new place in the order of due times.
+// changeCallback reads a callback, calls change, and writes it, if it has changed, with its new place in the order of
+// due times.
 func (j *Jobs) changeCallback(job string, change func(*pebble.Batch, *Callback) error) (c Callback, err error) {
 	at, err := readCallback(j.db, job)
 	if err != nil {
@@ -229,6 +232,7 @@ func DropCallback(job string) Part {
 			return err
 		}
 		logPrefix := keyPrefix(tableAttempt, job)
-		return errors.Join(b.Delete(dueKey(c), nil), b.Delete(c.listKey(), nil), b.Delete(key(tableCallback, job), nil), b.DeleteRange(logPrefix, prefixEnd(logPrefix), nil))
+		return errors.Join(b.Delete(dueKey(c), nil), b.Delete(c.listKey(), nil), b.Delete(key(tableCallback, job), nil),
+			b.DeleteRange(logPrefix, prefixEnd(logPrefix), nil))
 	}
 }

@@ -58,15 +58,20 @@ func conformLedger(t *testing.T, s accountStore) {
 	require.Len(t, told, 7)
 	for i, want := range []store.Entry{
 		{Number: 7, ID: "single r3 charge", Kind: store.Charge, Credits: 1, Cause: "single r3", At: noon, Balance: 8},
-		{Number: 6, ID: "single r3 reserve", Kind: store.Reserve, Credits: 1, Amount: -1, Cause: "single r3", At: noon, Balance: 8, Reserved: 1},
-		{Number: 5, ID: "single r2 release", Kind: store.Release, Credits: 1, Amount: 1, Cause: "single r2", At: noon, Balance: 9},
-		{Number: 4, ID: "single r2 reserve", Kind: store.Reserve, Credits: 1, Amount: -1, Cause: "single r2", At: noon, Balance: 8, Reserved: 1},
+		{Number: 6, ID: "single r3 reserve", Kind: store.Reserve, Credits: 1, Amount: -1, Cause: "single r3", At: noon,
+			Balance: 8, Reserved: 1},
+		{Number: 5, ID: "single r2 release", Kind: store.Release, Credits: 1, Amount: 1, Cause: "single r2", At: noon,
+			Balance: 9},
+		{Number: 4, ID: "single r2 reserve", Kind: store.Reserve, Credits: 1, Amount: -1, Cause: "single r2", At: noon,
+			Balance: 8, Reserved: 1},
 		{Number: 3, ID: "single r1 charge", Kind: store.Charge, Credits: 1, Cause: "single r1", At: noon, Balance: 9},
-		{Number: 2, ID: "single r1 reserve", Kind: store.Reserve, Credits: 1, Amount: -1, Cause: "single r1", At: noon, Balance: 9, Reserved: 1},
+		{Number: 2, ID: "single r1 reserve", Kind: store.Reserve, Credits: 1, Amount: -1, Cause: "single r1", At: noon,
+			Balance: 9, Reserved: 1},
 	} {
 		require.Equal(t, want, told[i])
 	}
-	for before := uint64(1); before <= 8; before++ { // every page starts right, also between the two entries of a single call
+	// every page starts right, also between the two entries of a single call
+	for before := uint64(1); before <= 8; before++ {
 		page, err := s.Ledger(ann, before, 1)
 		require.NoError(t, err)
 		if before == 1 {
@@ -207,7 +212,8 @@ func conformNames(t *testing.T, s accountStore) {
 	require.ErrorIs(t, s.SettleAndKeep(ann, four, 1, r, store.Answer{Status: 500}, noon), store.ErrAnswer)
 	requireCreditsHeld(t, s, ann, 98, 0, 1)
 	for range 2 {
-		require.NoError(t, s.SettleAndKeep(ann, four, 1, r, store.Answer{Status: 200}, noon), "an abandoned commit used nothing up")
+		require.NoError(t, s.SettleAndKeep(ann, four, 1, r, store.Answer{Status: 200}, noon),
+			"an abandoned commit used nothing up")
 	}
 	requireCredits(t, s, ann, 97, 0)
 }

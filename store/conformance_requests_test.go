@@ -19,7 +19,8 @@ func conformAccountLimits(t *testing.T, s accountStore) {
 		require.Equal(t, 29-i, d.Remaining)
 	}
 	d := s.AllowSingle(ann, noon.Add(30*time.Second))
-	require.Equal(t, store.Decision{Limit: 30, Per: time.Minute, Reset: 30 * time.Second, RetryAfter: 30 * time.Second}, d)
+	require.Equal(t, store.Decision{Limit: 30, Per: time.Minute, Reset: 30 * time.Second, RetryAfter: 30 * time.Second},
+		d)
 	require.True(t, s.AllowSingle(bob, noon).OK)
 	require.NoError(t, s.SetLimits(ann, store.Limits{SinglePerMinute: 31}, "test", noon))
 	require.True(t, s.AllowSingle(ann, noon.Add(30*time.Second)).OK, "raised at once")
@@ -28,7 +29,8 @@ func conformAccountLimits(t *testing.T, s accountStore) {
 	for i := range 10 {
 		d, err := s.UploadsLeft(ann, noon)
 		require.NoError(t, err)
-		require.Equal(t, store.Decision{OK: true, Limit: 10, Per: time.Hour, Remaining: 10 - i, Reset: time.Hour}, d, "a look does not count")
+		require.Equal(t, store.Decision{OK: true, Limit: 10, Per: time.Hour, Remaining: 10 - i, Reset: time.Hour}, d,
+			"a look does not count")
 		d, err = s.CountOneUpload(ann, noon)
 		require.NoError(t, err)
 		require.Equal(t, 9-i, d.Remaining)
@@ -69,7 +71,8 @@ func conformPublicLimits(t *testing.T, s accountStore) {
 	}
 	s = s.Reopen(t)
 	d := allow("::ffff:192.0.2.1", noon.Add(3*time.Hour))
-	require.Equal(t, store.Decision{Limit: 3, Per: 24 * time.Hour, Reset: 21 * time.Hour, RetryAfter: 21 * time.Hour}, d, "the same client, mapped")
+	require.Equal(t, store.Decision{Limit: 3, Per: 24 * time.Hour, Reset: 21 * time.Hour, RetryAfter: 21 * time.Hour},
+		d, "the same client, mapped")
 	require.True(t, allow("192.0.2.2", noon).OK)
 
 	// Ten in a week: three a day for three days, then one.
@@ -125,7 +128,8 @@ func conformIdempotency(t *testing.T, s accountStore) {
 	refused(r, noon, store.ErrInFlight)
 	refused(other, noon, store.ErrMismatch)
 	for _, free := range []store.Request{
-		{Account: bob, Endpoint: "single", Key: r.Key}, {Account: ann, Endpoint: "bulk", Key: r.Key}, {Account: ann, Endpoint: "single", Key: "k2"},
+		{Account: bob, Endpoint: "single", Key: r.Key}, {Account: ann, Endpoint: "bulk", Key: r.Key},
+		{Account: ann, Endpoint: "single", Key: "k2"},
 	} {
 		claimed(free, noon)
 	}
@@ -180,7 +184,8 @@ func conformSuppress(t *testing.T, s accountStore) {
 	for _, note := range []string{"", "asked by mail", "asked by phone", "asked by phone"} {
 		again := []store.Suppression{{Kind: store.SuppressionDomain, Name: "example.com", Note: note, By: "other"}}
 		require.NoError(t, s.Suppress(again, noon.Add(time.Hour)))
-		want := store.Suppression{Kind: store.SuppressionDomain, Name: "example.com", Note: cmp.Or(note, "asked by mail"), By: "test", Since: noon}
+		want := store.Suppression{Kind: store.SuppressionDomain, Name: "example.com",
+			Note: cmp.Or(note, "asked by mail"), By: "test", Since: noon}
 		require.Equal(t, []store.Suppression{want}, again)
 		found, _ := s.SuppressedDomain("example.com", nil)
 		require.Equal(t, want, found)
@@ -189,11 +194,14 @@ func conformSuppress(t *testing.T, s accountStore) {
 	require.NoError(t, err)
 	require.Len(t, events, 4, "three suppressions and one other note")
 	for _, x := range []store.Suppression{
-		{Kind: store.SuppressionDomain, Name: "com"}, {Kind: store.SuppressionDomain, Name: ""}, {Kind: store.SuppressionDomain, Name: "a@example.com"},
-		{Kind: store.SuppressionAddress, Name: "example.com"}, {Kind: store.SuppressionAddress, Name: "@example.com"}, {Kind: "host", Name: "example.com"},
+		{Kind: store.SuppressionDomain, Name: "com"}, {Kind: store.SuppressionDomain, Name: ""},
+		{Kind: store.SuppressionDomain, Name: "a@example.com"},
+		{Kind: store.SuppressionAddress, Name: "example.com"}, {Kind: store.SuppressionAddress, Name: "@example.com"},
+		{Kind: "host", Name: "example.com"},
 		{Kind: store.SuppressionMX, Name: "mx example.net"},
 	} {
-		require.ErrorIs(t, s.Suppress([]store.Suppression{{Kind: store.SuppressionDomain, Name: "good.example"}, x}, noon), store.ErrBadSuppression, "%+v", x)
+		require.ErrorIs(t, s.Suppress([]store.Suppression{{Kind: store.SuppressionDomain, Name: "good.example"}, x},
+			noon), store.ErrBadSuppression, "%+v", x)
 	}
 	for range 2 {
 		for _, c := range []struct {
@@ -201,8 +209,10 @@ func conformSuppress(t *testing.T, s accountStore) {
 			host   string
 			want   bool
 		}{
-			{"example.com", "", true}, {"mail.example.com", "", true}, {"badexample.com", "", false}, {"com", "", false},
-			{"other.org", "mx.example.net", true}, {"other.org", "1.mx.example.net", true}, {"other.org", "example.net", false},
+			{"example.com", "", true}, {"mail.example.com", "", true}, {"badexample.com", "", false},
+			{"com", "", false},
+			{"other.org", "mx.example.net", true}, {"other.org", "1.mx.example.net", true},
+			{"other.org", "example.net", false},
 			{"other.org", "mx2.example.net", false}, {"mx.example.net", "", false},
 		} {
 			_, got := s.SuppressedDomain(c.domain, []string{"mx.elsewhere.org", c.host})
@@ -321,10 +331,12 @@ func conformCallbacks(t *testing.T, s accountStore) {
 
 	// Nine attempts: at once and after each delay of the schedule; then no more.
 	now := noon
-	waits := []time.Duration{5 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour}
+	waits := []time.Duration{5 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour,
+		6 * time.Hour, 12 * time.Hour, 24 * time.Hour}
 	for i, wait := range waits {
 		for range 2 { // recorded again after a crash: nothing changes
-			c, err := s.RecordAttempt("j1", store.Attempt{Number: i + 1, At: now, Status: 500}, store.Outcome{State: store.CallbackPending, Jitter: 1, Link: i == 2}, now)
+			c, err := s.RecordAttempt("j1", store.Attempt{Number: i + 1, At: now, Status: 500},
+				store.Outcome{State: store.CallbackPending, Jitter: 1, Link: i == 2}, now)
 			require.NoError(t, err)
 			require.Equal(t, i+1, c.Attempts)
 			require.Equal(t, now.Add(wait+wait/5), c.Next)
@@ -337,7 +349,8 @@ func conformCallbacks(t *testing.T, s accountStore) {
 	}
 	_, err = s.RecordAttempt("j1", store.Attempt{Number: 11}, store.Outcome{State: store.CallbackPending}, now)
 	require.Error(t, err, "an attempt is missing")
-	c, err := s.RecordAttempt("j1", store.Attempt{Number: 9, At: now, Error: "refused", Truncated: true}, store.Outcome{State: store.CallbackPending}, now)
+	c, err := s.RecordAttempt("j1", store.Attempt{Number: 9, At: now, Error: "refused", Truncated: true},
+		store.Outcome{State: store.CallbackPending}, now)
 	require.NoError(t, err)
 	require.Equal(t, store.CallbackFailed, c.State)
 	require.Equal(t, []string{"j2"}, due(now.Add(1000*time.Hour)))
@@ -348,7 +361,8 @@ func conformCallbacks(t *testing.T, s accountStore) {
 	c, err = s.ResendCallback("j1", now)
 	require.NoError(t, err)
 	require.Equal(t, store.CallbackPending, c.State)
-	c, err = s.RecordAttempt("j1", store.Attempt{Number: 10, At: now, Status: 204}, store.Outcome{State: store.CallbackDelivered}, now)
+	c, err = s.RecordAttempt("j1", store.Attempt{Number: 10, At: now, Status: 204},
+		store.Outcome{State: store.CallbackDelivered}, now)
 	require.NoError(t, err)
 	require.Equal(t, store.CallbackDelivered, c.State)
 	log, err := s.CallbackLog("j1")
@@ -360,7 +374,8 @@ func conformCallbacks(t *testing.T, s accountStore) {
 	for i := range store.MaxAttempts {
 		_, err := s.ResendCallback("j1", now)
 		require.NoError(t, err)
-		_, err = s.RecordAttempt("j1", store.Attempt{Number: 11 + i, At: now, Status: 410}, store.Outcome{State: store.CallbackStopped}, now)
+		_, err = s.RecordAttempt("j1", store.Attempt{Number: 11 + i, At: now, Status: 410},
+			store.Outcome{State: store.CallbackStopped}, now)
 		require.NoError(t, err)
 	}
 	log, err = s.CallbackLog("j1")

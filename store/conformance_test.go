@@ -16,7 +16,8 @@ import (
 // accountStore is the interface of the account methods. It is declared here because the program itself has one
 // implementation and needs no interface. Parts of another commit appear as methods of their own.
 type accountStore interface {
-	AddUser(ctx context.Context, n store.NewUser, by string, now time.Time, first ...store.Part) (store.User, string, error)
+	AddUser(ctx context.Context, n store.NewUser, by string, now time.Time, first ...store.Part) (store.User, string,
+		error)
 	FirstAdmin(ctx context.Context, email, password string, credits int64, now time.Time) (store.User, bool, error)
 	CheckPassword(ctx context.Context, l store.Login, now time.Time) (store.User, error)
 	SetPassword(ctx context.Context, account string, p store.NewPassword, now time.Time, allowed ...store.Part) error
@@ -176,7 +177,8 @@ func (e *storeAdapter) chargeSingle(account, request string, used int64, now tim
 	return e.SettleSingle(account, request, used, now, with)
 }
 
-func (e *storeAdapter) SettleAndKeep(account, request string, used int64, r store.Request, a store.Answer, now time.Time) error {
+func (e *storeAdapter) SettleAndKeep(account, request string, used int64, r store.Request, a store.Answer,
+	now time.Time) error {
 	return e.SettleSingle(account, request, used, now, store.KeepAnswer(r, a, now))
 }
 
@@ -201,7 +203,8 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 // newCustomer is a customer with credits.
 func newCustomer(t *testing.T, s accountStore, email string, credits int64) string {
 	t.Helper()
-	u, _, err := s.AddUser(t.Context(), store.NewUser{Email: email, Password: "long enough", Credits: credits}, "test", noon)
+	u, _, err := s.AddUser(t.Context(), store.NewUser{Email: email, Password: "long enough", Credits: credits}, "test",
+		noon)
 	require.NoError(t, err)
 	return u.ID
 }

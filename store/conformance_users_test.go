@@ -133,14 +133,16 @@ func conformLockout(t *testing.T, s accountStore) {
 			require.ErrorIs(t, try(email, "wrong password", attacker, now), store.ErrBadCredentials, email)
 		}
 		var locked *store.ErrLockedOut
-		require.ErrorAs(t, try(strings.ToUpper(email), "long enough", netip.MustParseAddr("203.0.113.77"), now.Add(59*time.Second)), &locked, email)
+		require.ErrorAs(t, try(strings.ToUpper(email), "long enough", netip.MustParseAddr("203.0.113.77"),
+			now.Add(59*time.Second)), &locked, email)
 		require.Equal(t, now.Add(time.Minute), locked.Until, email)
 	}
 	require.NoError(t, try("ann@example.com", "long enough", owner, now), "failures from elsewhere lock no owner out")
 	now = now.Add(time.Minute)
 	require.NoError(t, try("ann@example.com", "long enough", attacker, now))
 	for range 5 {
-		require.ErrorIs(t, try("ann@example.com", "wrong password", attacker, now), store.ErrBadCredentials, "a success forgets the failures")
+		require.ErrorIs(t, try("ann@example.com", "wrong password", attacker, now), store.ErrBadCredentials,
+			"a success forgets the failures")
 	}
 	require.Error(t, try("ann@example.com", "long enough", attacker, now))
 	u, err := s.UserByEmail("ann@example.com")
@@ -239,7 +241,8 @@ func conformSessions(t *testing.T, s accountStore) {
 
 	third, _, err := s.CreateSession(ann, "", time.Hour, noon)
 	require.NoError(t, err)
-	require.NoError(t, s.SetPassword(t.Context(), ann, store.NewPassword{Password: "another password", Keep: other.ID, By: "test"}, noon))
+	require.NoError(t, s.SetPassword(t.Context(), ann,
+		store.NewPassword{Password: "another password", Keep: other.ID, By: "test"}, noon))
 	ended(third, noon)
 	_, _, err = s.Session(second, noon)
 	require.NoError(t, err, "the one that changed the password")

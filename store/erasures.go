@@ -20,8 +20,9 @@ type Erasure struct {
 	LastTry   time.Time `json:"tried,omitzero"`
 	Done      time.Time `json:"done,omitzero"`
 
-	JobsDone bool             `json:"jobs_done,omitempty"`
-	Jobs     map[string]int64 `json:"jobs,omitempty"` // jobs with the address, and their rows with it; only while it is open
+	JobsDone bool `json:"jobs_done,omitempty"`
+	// jobs with the address, and their rows with it; only while it is open
+	Jobs     map[string]int64 `json:"jobs,omitempty"`
 	JobsLeft []string         `json:"jobs_left,omitempty"`
 	JobCount int64            `json:"job_count"`
 	Rows     int64            `json:"rows"`

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestErasuresAreBoundedAndDropTheAddress: at most MaxErasures requests are open, one for each address. A receipt that is done has no
-// address and is deleted after 400 days; open ones stay. The audit log does not have the address.
+// TestErasuresAreBoundedAndDropTheAddress: at most MaxErasures requests are open, one for each address. A receipt that
+// is done has no address and is deleted after 400 days; open ones stay. The audit log does not have the address.
 func TestErasuresAreBoundedAndDropTheAddress(t *testing.T) {
 	disk := vfs.NewMem()
 	s, err := Open(disk, "state")
@@ -72,8 +72,9 @@ func TestErasuresAreBoundedAndDropTheAddress(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestDoneErasureLeavesTheAddressInNoFile erases addresses in a store whose tables and logs are busy. Once a receipt is done, no file of
-// the store has the address, and none of a copy made then: no log, whether it is used or kept for reuse, and no table.
+// TestDoneErasureLeavesTheAddressInNoFile erases addresses in a store whose tables and logs are busy. Once a receipt is
+// done, no file of the store has the address, and none of a copy made then: no log, whether it is used or kept for
+// reuse, and no table.
 func TestDoneErasureLeavesTheAddressInNoFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	s, err := Open(vfs.Default, dir)
@@ -83,7 +84,8 @@ func TestDoneErasureLeavesTheAddressInNoFile(t *testing.T) {
 		e, err := s.RequestErasure(address, "root", time.Now())
 		require.NoError(t, err)
 		request := Request{Account: "a", Endpoint: "single", Key: address}
-		require.NoError(t, s.Commit("a", KeepAnswer(request, Answer{Status: 200, Body: []byte(strconv.Quote(address))}, time.Now())))
+		require.NoError(t, s.Commit("a", KeepAnswer(request, Answer{Status: 200, Body: []byte(strconv.Quote(address))},
+			time.Now())))
 		if i%3 > 0 { // the record is in a table, too
 			require.NoError(t, s.db.Flush())
 		}
@@ -118,8 +120,9 @@ func TestDoneErasureLeavesTheAddressInNoFile(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestErasureLeavesOtherTablesInTheirFiles: what an erasure removes from the disk costs as much as the records of erasures and answers, and
-// not as much as the jobs, ledgers and accounts that there are. So the files that these are in stay.
+// TestErasureLeavesOtherTablesInTheirFiles: what an erasure removes from the disk costs as much as the records of
+// erasures and answers, and not as much as the jobs, ledgers and accounts that there are. So the files that these are
+// in stay.
 func TestErasureLeavesOtherTablesInTheirFiles(t *testing.T) {
 	s, err := Open(vfs.NewMem(), "state")
 	require.NoError(t, err)
@@ -147,14 +150,15 @@ func tableFiles(t *testing.T, s *Store) map[string]string {
 	files := map[string]string{}
 	for _, level := range levels {
 		for i := range level {
-			files[level[i].FileNum.String()] = fmt.Sprintf("%q to %q", level[i].Smallest.UserKey, level[i].Largest.UserKey)
+			files[level[i].FileNum.String()] = fmt.Sprintf("%q to %q", level[i].Smallest.UserKey,
+				level[i].Largest.UserKey)
 		}
 	}
 	return files
 }
 
-// requireNowhere requires that no file of a folder contains a text. If the store removes one meanwhile, which others have replaced, it reads
-// all of them again.
+// requireNowhere requires that no file of a folder contains a text. If the store removes one meanwhile, which others
+// have replaced, it reads all of them again.
 func requireNowhere(t *testing.T, dir, text string) {
 	t.Helper()
 	for replaced := true; replaced; {

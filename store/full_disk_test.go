@@ -15,8 +15,8 @@ import (
 	"probity/store/diskroom"
 )
 
-// TestAFullDiskRefusesCommitsAndNothingElse: the commit that meets the full disk waits, those after it are refused, and reads go on. With
-// room again the waiting one is durable.
+// TestAFullDiskRefusesCommitsAndNothingElse: the commit that meets the full disk waits, those after it are refused, and
+// reads go on. With room again the waiting one is durable.
 func TestAFullDiskRefusesCommitsAndNothingElse(t *testing.T) {
 	for _, wrong := range []error{syscall.ENOSPC, syscall.EROFS} {
 		synctest.Test(t, func(t *testing.T) { fillUnderStore(t, wrong) })

@@ -17,8 +17,8 @@ const answerTTL = 24 * time.Hour
 // MaxAnswer bounds the body of a stored answer.
 const MaxAnswer = 4 << 20
 
-// maxInFlight bounds the requests with an Idempotency-Key that are under way at one time; in practice the listener's bound
-// on connections is lower.
+// maxInFlight bounds the requests with an Idempotency-Key that are under way at one time; in practice the listener's
+// bound on connections is lower.
 const maxInFlight = 1 << 16
 
 // Request is one use of an Idempotency-Key.
@@ -46,7 +46,8 @@ var (
 	ErrAnswer          = fmt.Errorf("only a 2xx answer of at most %d bytes can be kept", MaxAnswer)
 )
 
-// inFlight tracks the requests under way. It is only in memory, so that the keys of a process that ended are free at once.
+// inFlight tracks the requests under way. It is only in memory, so that the keys of a process that ended are free at
+// once.
 type inFlight struct {
 	mu      sync.Mutex
 	digests map[KeyHash]KeyHash // guarded by mu: request id to digest
@@ -62,8 +63,8 @@ func (r Request) key() []byte {
 	return subKey(tableAnswer, r.Account, id[:])
 }
 
-// BeginRequest claims the key. If kept is true, the request was answered before, a is that answer, and nothing is claimed.
-// Otherwise, without an error, the caller does the work and calls EndRequest in any case.
+// BeginRequest claims the key. If kept is true, the request was answered before, a is that answer, and nothing is
+// claimed. Otherwise, without an error, the caller does the work and calls EndRequest in any case.
 func (s *Store) BeginRequest(r Request, now time.Time) (a Answer, kept bool, err error) {
 	if r.Key == "" || len(r.Key) > MaxName {
 		return Answer{}, false, ErrIdempotencyKey
@@ -117,16 +118,16 @@ func (f *inFlight) claim(r Request) error {
 	return nil
 }
 
-// EndRequest releases a key that BeginRequest claimed. If KeepAnswer was committed, the answer is found from now on; else the
-// key is free.
+// EndRequest releases a key that BeginRequest claimed. If KeepAnswer was committed, the answer is found from now on;
+// else the key is free.
 func (s *Store) EndRequest(r Request) {
 	s.inFlight.mu.Lock()
 	defer s.inFlight.mu.Unlock()
 	delete(s.inFlight.digests, r.id())
 }
 
-// KeepAnswer is the part of a settlement or an acceptance that stores its answer for a day. It is in the commit of the charge,
-// so that a repeated request is free. The caller decides which answers to store (a 2xx that is not UNKNOWN).
+// KeepAnswer is the part of a settlement or an acceptance that stores its answer for a day. It is in the commit of the
+// charge, so that a repeated request is free. The caller decides which answers to store (a 2xx that is not UNKNOWN).
 func KeepAnswer(r Request, a Answer, now time.Time) Part {
 	return func(b *pebble.Batch) error {
 		if a.Status < 200 || a.Status > 299 || len(a.Body) > MaxAnswer {
@@ -142,8 +143,8 @@ func (s *Store) SweepAnswers(now time.Time) (int, error) {
 	return s.sweepAnswers(func(v []byte) bool { return hasExpired(v, now) })
 }
 
-// EraseAnswers deletes the stored answers that match, and returns their number: the answer to a single call contains the
-// address in clear. The body is valid until match returns. A request whose answer was deleted is a new request.
+// EraseAnswers deletes the stored answers that match, and returns their number: the answer to a single call contains
+// the address in clear. The body is valid until match returns. A request whose answer was deleted is a new request.
 func (s *Store) EraseAnswers(match func(body []byte) bool) (n int, err error) {
 	return s.sweepAnswers(func(v []byte) bool {
 		var a Answer

@@ -14,10 +14,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEachJobIsInOneStage takes jobs through any states and deletes some: each is in the index once, in its stage, and those that are
-// longest there come first.
+// TestEachJobIsInOneStage takes jobs through any states and deletes some: each is in the index once, in its stage, and
+// those that are longest there come first.
 func TestEachJobIsInOneStage(t *testing.T) {
-	states := []JobState{JobReady, JobQueued, JobRunning, JobPaused, JobCancelling, JobFinalizing, JobCompleted, JobCancelled, JobFailed, JobExpired}
+	states := []JobState{JobReady, JobQueued, JobRunning, JobPaused, JobCancelling, JobFinalizing, JobCompleted,
+		JobCancelled, JobFailed, JobExpired}
 	rapid.Check(t, func(t *rapid.T) {
 		s, err := Open(vfs.NewMem(), "state")
 		require.NoError(t, err)
@@ -59,21 +60,24 @@ func TestEachJobIsInOneStage(t *testing.T) {
 				}
 			}
 			require.NoError(t, s.JobsIn(stage, func(id string) error { got = append(got, id); return nil }))
-			require.NoError(t, s.JobsInSince(stage, since, func(id string) error { gotOld = append(gotOld, id); return nil }))
+			require.NoError(t, s.JobsInSince(stage, since,
+				func(id string) error { gotOld = append(gotOld, id); return nil }))
 			require.Equal(t, all, got)
 			require.Equal(t, old, gotOld)
 		}
 	})
 }
 
-// TestOpenReadsAccountsAsTheyWere: accounts, keys and their last uses are the same in memory after the store was opened again.
+// TestOpenReadsAccountsAsTheyWere: accounts, keys and their last uses are the same in memory after the store was opened
+// again.
 func TestOpenReadsAccountsAsTheyWere(t *testing.T) {
 	disk := vfs.NewMem()
 	s := open(t, disk)
 	now := time.Now()
 	var secrets []string
 	for i := range 5 {
-		u, _, err := s.AddUser(t.Context(), NewUser{Email: fmt.Sprintf("u%d@x.example", i), Limits: Limits{BulkPerHour: i}}, "test", now)
+		u, _, err := s.AddUser(t.Context(), NewUser{Email: fmt.Sprintf("u%d@x.example", i),
+			Limits: Limits{BulkPerHour: i}}, "test", now)
 		require.NoError(t, err)
 		for range i {
 			secret, _, err := s.CreateKey(u.ID, NewKey{Name: "k"}, "test", now)

@@ -33,21 +33,23 @@ func (s JobState) Finished() bool {
 
 // Job is the record of a job. It has no address, and no cell of the file but the name of one header.
 type Job struct {
-	ID         string          `json:"id"`
-	Account    string          `json:"account,omitempty"`
-	Key        string          `json:"key,omitempty"` // id of the API key that it came with; empty for a session
-	State      JobState        `json:"state"`
-	Cancelled  bool            `json:"cancelled,omitempty"` // on its way to cancelled through finalizing
-	Unstarted  bool            `json:"unstarted,omitempty"` // accepted in state ready and never started: nothing is reserved for it
-	Name       string          `json:"name,omitempty"`
-	Filename   string          `json:"filename,omitempty"`
-	Dialect    json.RawMessage `json:"sheet"`            // the file's dialect, in the coordinator's format
-	Upload     string          `json:"upload,omitempty"` // the object with its rows; empty for the files of an older program
-	CreatedAt  time.Time       `json:"created_at"`
-	StartedAt  time.Time       `json:"started_at,omitzero"`
-	PausedAt   time.Time       `json:"paused_at,omitzero"`
-	FinishedAt time.Time       `json:"finished_at,omitzero"`
-	ExpiredAt  time.Time       `json:"expired_at,omitzero"` // its files were deleted
+	ID        string   `json:"id"`
+	Account   string   `json:"account,omitempty"`
+	Key       string   `json:"key,omitempty"` // id of the API key that it came with; empty for a session
+	State     JobState `json:"state"`
+	Cancelled bool     `json:"cancelled,omitempty"` // on its way to cancelled through finalizing
+	// accepted in state ready and never started: nothing is reserved for it
+	Unstarted bool            `json:"unstarted,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Filename  string          `json:"filename,omitempty"`
+	Dialect   json.RawMessage `json:"sheet"` // the file's dialect, in the coordinator's format
+	// the object with its rows; empty for the files of an older program
+	Upload     string    `json:"upload,omitempty"`
+	CreatedAt  time.Time `json:"created_at"`
+	StartedAt  time.Time `json:"started_at,omitzero"`
+	PausedAt   time.Time `json:"paused_at,omitzero"`
+	FinishedAt time.Time `json:"finished_at,omitzero"`
+	ExpiredAt  time.Time `json:"expired_at,omitzero"` // its files were deleted
 
 	Rows       int64 `json:"rows"`
 	Unique     int64 `json:"unique"`     // distinct addresses: at most so many are probed and charged
@@ -56,10 +58,11 @@ type Job struct {
 
 	MaxAge   time.Duration `json:"max_age"`
 	MaxHours int           `json:"max_hours"`
-	Planned  time.Duration `json:"planned,omitempty"` // the least time that budgets allow, as known when it was accepted
-	NoSMTP   bool          `json:"no_smtp,omitempty"`
-	Details  bool          `json:"details,omitempty"` // its results have details
-	Test     bool          `json:"test,omitempty"`    // of a test key: nothing is probed
+	// the least time that budgets allow, as known when it was accepted
+	Planned time.Duration `json:"planned,omitempty"`
+	NoSMTP  bool          `json:"no_smtp,omitempty"`
+	Details bool          `json:"details,omitempty"` // its results have details
+	Test    bool          `json:"test,omitempty"`    // of a test key: nothing is probed
 
 	Term uint32 `json:"term"` // how often work on it was started: answers of an earlier term are void
 
@@ -77,7 +80,8 @@ type Job struct {
 	CallbackContent string `json:"callback_content,omitempty"`
 	CallbackInput   bool   `json:"callback_input,omitempty"` // its rows carry the other columns of the list
 
-	CallbackHeaders map[string]string `json:"callback_headers,omitempty"` // added to its request; the values are secrets
+	// added to its request; the values are secrets
+	CallbackHeaders map[string]string `json:"callback_headers,omitempty"`
 }
 
 // AnswersFile identifies the answers file of a finished job.

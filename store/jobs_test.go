@@ -46,7 +46,8 @@ func TestJobsOfPagesNewestFirst(t *testing.T) {
 		if i%2 == 0 {
 			state = JobCompleted
 		}
-		require.NoError(t, s.AcceptJob(&Job{ID: fmt.Sprint("j", i), Account: "a", State: state, CreatedAt: time.Unix(int64(i), 0)}))
+		require.NoError(t, s.AcceptJob(&Job{ID: fmt.Sprint("j", i), Account: "a", State: state,
+			CreatedAt: time.Unix(int64(i), 0)}))
 	}
 	require.NoError(t, s.AcceptJob(&Job{ID: "other", Account: "ab", CreatedAt: time.Unix(9, 0)}))
 	var ids []string

@@ -8,8 +8,8 @@ import (
 // Format is the version of this schema. A store with another one is refused.
 const Format = 1
 
-// The schema: the first byte of a key names its table. Numbers in keys are big-endian, so that key order is number order.
-// Strings that are followed by more of a key are closed by a zero byte and never contain one.
+// The schema: the first byte of a key names its table. Numbers in keys are big-endian, so that key order is number
+// order. Strings that are followed by more of a key are closed by a zero byte and never contain one.
 //
 //	table           key after the first byte            value                 file
 const (

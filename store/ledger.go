@@ -13,8 +13,9 @@ import (
 // Kind is the kind of a ledger entry.
 type Kind string
 
-// The kinds. A reservation moves credits from the balance to reserved; a charge spends reserved credits; a release moves the
-// rest of a reservation back to the balance. The reservation of a single call is entered together with its settlement.
+// The kinds. A reservation moves credits from the balance to reserved; a charge spends reserved credits; a release
+// moves the rest of a reservation back to the balance. The reservation of a single call is entered together with its
+// settlement.
 const (
 	Grant   Kind = "grant"
 	Reserve Kind = "reserve"
@@ -46,7 +47,8 @@ func WithKey(request, key string) string {
 	return request + string(keySeparator) + key
 }
 
-// CutKey splits the cause of a single call's entry into the cause and the id of the API key, which is empty if there was none.
+// CutKey splits the cause of a single call's entry into the cause and the id of the API key, which is empty if there
+// was none.
 func (e *Entry) CutKey() (cause, key string) {
 	if !strings.HasPrefix(e.Cause, singleCause) {
 		return e.Cause, ""
@@ -55,8 +57,8 @@ func (e *Entry) CutKey() (cause, key string) {
 	return cause, key
 }
 
-// Credits is the state of an account's ledger. Reserved belongs to unfinished jobs. The part of Balance that single calls have
-// reserved (see Held) cannot be spent on anything else.
+// Credits is the state of an account's ledger. Reserved belongs to unfinished jobs. The part of Balance that single
+// calls have reserved (see Held) cannot be spent on anything else.
 type Credits struct {
 	Balance  int64
 	Reserved int64
@@ -85,8 +87,8 @@ var (
 	ErrCreditsRange = errors.New("credits out of range")
 )
 
-// appendEntry appends an entry to the account's ledger and updates its balance, in the batch. If the entry exists already,
-// it does nothing and fresh is false.
+// appendEntry appends an entry to the account's ledger and updates its balance, in the batch. If the entry exists
+// already, it does nothing and fresh is false.
 func appendEntry(b *pebble.Batch, account string, e Entry) (fresh bool, err error) {
 	if err := checkName("account", account); err != nil {
 		return false, err
@@ -175,7 +177,8 @@ func entryByID(r pebble.Reader, account, id string) (Entry, error) {
 // balanceSize is balance, reserved and the number of the last entry, eight bytes each.
 const balanceSize = 24
 
-// readBalance returns the account's credits and the number of its last entry; both are zero for an account without a ledger.
+// readBalance returns the account's credits and the number of its last entry; both are zero for an account without a
+// ledger.
 func readBalance(r pebble.Reader, account string) (c Credits, last uint64, err error) {
 	v, err := get(r, key(tableBalance, account))
 	if errors.Is(err, ErrNotFound) {

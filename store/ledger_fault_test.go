@@ -49,10 +49,12 @@ func faultSteps(account string) []func(e *storeAdapter) error {
 			return e.chargeSingle(account, "r1", 1, noon, store.KeepAnswer(r, store.Answer{Status: 200}, noon))
 		},
 		func(e *storeAdapter) error {
-			return e.Commit(account, store.SettleJob(account, "j1", 20, noon), store.ScheduleCallback(account, "j1", noon))
+			return e.Commit(account, store.SettleJob(account, "j1", 20, noon),
+				store.ScheduleCallback(account, "j1", noon))
 		},
 		func(e *storeAdapter) error {
-			_, err := e.RecordAttempt("j1", store.Attempt{Number: 1, At: noon}, store.Outcome{State: store.CallbackPending}, noon)
+			_, err := e.RecordAttempt("j1", store.Attempt{Number: 1, At: noon},
+				store.Outcome{State: store.CallbackPending}, noon)
 			return err
 		},
 		func(e *storeAdapter) error { return e.DisableUser(account, "test", noon) },
@@ -63,9 +65,9 @@ func faultSteps(account string) []func(e *storeAdapter) error {
 	}
 }
 
-// TestFailureOfAnyCommit fails the n-th write or sync of the log, discards the process, and goes on from the disk, which has
-// all that was written (failed, but persisted), only what was synced (failed), or a mixture. Repeated from the step that
-// failed, the account must reach the same final state.
+// TestFailureOfAnyCommit fails the n-th write or sync of the log, discards the process, and goes on from the disk,
+// which has all that was written (failed, but persisted), only what was synced (failed), or a mixture. Repeated from
+// the step that failed, the account must reach the same final state.
 func TestFailureOfAnyCommit(t *testing.T) {
 	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSyncData} {
 		for _, percent := range []int{0, 50, 100} {
@@ -142,13 +144,14 @@ func requireFinalState(t *testing.T, s accountStore, account string) {
 	require.True(t, u.Disabled)
 	_, ok := s.SuppressedDomain("example.com", nil)
 	require.True(t, ok)
-	_, kept, err := s.BeginRequest(store.Request{Account: account, Endpoint: "single", Key: "k", Digest: store.KeyHash{1}}, noon)
+	_, kept, err := s.BeginRequest(store.Request{Account: account, Endpoint: "single", Key: "k",
+		Digest: store.KeyHash{1}}, noon)
 	require.NoError(t, err)
 	require.True(t, kept)
 }
 
-// TestSettlementFailure: single calls of several accounts share the write or sync that fails, and none is answered. After a restart
-// each is charged and its answer stored, or neither; repeated, each is charged once.
+// TestSettlementFailure: single calls of several accounts share the write or sync that fails, and none is answered.
+// After a restart each is charged and its answer stored, or neither; repeated, each is charged once.
 func TestSettlementFailure(t *testing.T) {
 	const calls = 20
 	seen := map[bool]bool{}
@@ -156,7 +159,8 @@ func TestSettlementFailure(t *testing.T) {
 		for _, percent := range []int{0, 50, 100} {
 			disk := &failingFS{disk: vfs.NewCrashableMem(), kind: kind}
 			e := openOn(t, disk.fs())
-			customers := []string{newCustomer(t, e, "ann@example.com", calls), newCustomer(t, e, "bob@example.com", calls)}
+			customers := []string{newCustomer(t, e, "ann@example.com", calls),
+				newCustomer(t, e, "bob@example.com", calls)}
 			request := func(i int) store.Request {
 				return store.Request{Account: customers[i%2], Endpoint: "single", Key: fmt.Sprint("k", i)}
 			}
@@ -164,7 +168,8 @@ func TestSettlementFailure(t *testing.T) {
 				if i%4 < 2 {
 					return e.Settle(customers[i%2], fmt.Sprint("r", i), 1, noon)
 				}
-				return e.SettleAndKeep(customers[i%2], fmt.Sprint("r", i), 1, request(i), store.Answer{Status: 200}, noon)
+				return e.SettleAndKeep(customers[i%2], fmt.Sprint("r", i), 1, request(i), store.Answer{Status: 200},
+					noon)
 			}
 			for i := range calls {
 				require.NoError(t, e.ReserveSingle(customers[i%2], fmt.Sprint("r", i), 1))
@@ -182,7 +187,9 @@ func TestSettlementFailure(t *testing.T) {
 			for i := range calls {
 				old, err := after.Ledger(customers[i%2], 0, 0)
 				require.NoError(t, err)
-				is := slices.ContainsFunc(old, func(e store.Entry) bool { return e.ID == fmt.Sprintf("single r%d charge", i) })
+				is := slices.ContainsFunc(old, func(e store.Entry) bool {
+					return e.ID == fmt.Sprintf("single r%d charge", i)
+				})
 				seen[is] = true
 				if is {
 					charged[i%2]++

@@ -81,7 +81,8 @@ func TestLedgerInvariants(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := openOn(rt, vfs.NewMem())
 		defer func() { require.NoError(rt, s.Close()) }()
-		u, _, err := s.AddUser(t.Context(), store.NewUser{Email: "ann@example.com", Password: "long enough", Credits: 20}, "test", noon)
+		u, _, err := s.AddUser(t.Context(), store.NewUser{Email: "ann@example.com", Password: "long enough",
+			Credits: 20}, "test", noon)
 		require.NoError(rt, err)
 		events := &ledgerActions{s: s, account: u.ID, m: newModelLedger(20)}
 		rt.Repeat(map[string]func(*rapid.T){
@@ -197,8 +198,8 @@ func (a *ledgerActions) restart(rt *rapid.T) {
 	a.m.restart()
 }
 
-// TestLedgerUnderContention runs single calls, jobs and grants of two accounts for few credits, with concurrent readers:
-// exactly as many succeed as are covered, and every ledger adds up at any moment.
+// TestLedgerUnderContention runs single calls, jobs and grants of two accounts for few credits, with concurrent
+// readers: exactly as many succeed as are covered, and every ledger adds up at any moment.
 func TestLedgerUnderContention(t *testing.T) {
 	s := openMem(t, vfs.NewMem())
 	customers := []string{newCustomer(t, s, "ann@example.com", 100), newCustomer(t, s, "bob@example.com", 100)}
@@ -215,7 +216,8 @@ func TestLedgerUnderContention(t *testing.T) {
 				if s.ReserveJob(customer, ref, 3, noon) == nil && s.SettleJob(customer, ref, 1, noon) == nil {
 					charged[g%2].Add(1)
 				}
-				if _, err := s.GrantCredits(customer, store.CreditGrant{ID: ref, Credits: -1, By: "test"}, noon); err == nil {
+				if _, err := s.GrantCredits(customer, store.CreditGrant{ID: ref, Credits: -1, By: "test"},
+					noon); err == nil {
 					charged[g%2].Add(1)
 				}
 				require.NoError(t, s.CheckLedger(customer))
@@ -232,7 +234,8 @@ func TestLedgerUnderContention(t *testing.T) {
 	}
 }
 
-// TestAccountsUnderContention is for the race detector: keys are made, used and revoked while others change the account.
+// TestAccountsUnderContention is for the race detector: keys are made, used and revoked while others change the
+// account.
 func TestAccountsUnderContention(t *testing.T) {
 	s := openMem(t, vfs.NewMem())
 	ann := newCustomer(t, s, "ann@example.com", 100)
@@ -254,7 +257,8 @@ func TestAccountsUnderContention(t *testing.T) {
 	wg.Go(func() {
 		for i := range 20 {
 			require.NoError(t, s.SetLimits(ann, store.Limits{SinglePerMinute: i + 1}, "test", noon))
-			require.NoError(t, s.Suppress([]store.Suppression{{Kind: store.SuppressionDomain, Name: fmt.Sprintf("d%d.example.com", i)}}, noon))
+			require.NoError(t, s.Suppress([]store.Suppression{{Kind: store.SuppressionDomain,
+				Name: fmt.Sprintf("d%d.example.com", i)}}, noon))
 			require.NoError(t, s.WriteLastUsed())
 			_, err := s.Keys("")
 			require.NoError(t, err)

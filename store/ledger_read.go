@@ -35,7 +35,9 @@ func (b *Billing) Credits(account string) (Credits, error) {
 func (b *Billing) Ledger(account string, before uint64, limit int) ([]Entry, error) {
 	prefix := keyPrefix(tableLedger, account)
 	upper := prefixEnd(prefix)
-	if before > 0 { // each key has the entries since the key before it: the first with this number or a greater one has the newest entry
+	// each key has the entries since the key before it: the first with this number or a greater one has the newest
+	// entry
+	if before > 0 {
 		err := scan(b.db, prefix, numberedKey(tableLedger, account, before-1), func(k, _ []byte) error {
 			upper = append(bytes.Clone(k), 0)
 			return errStop
@@ -76,7 +78,8 @@ func (b *Billing) GrantCredits(account string, g CreditGrant, now time.Time) (Cr
 	if g.ID == "" {
 		g.ID = newID("g_")
 	}
-	event := AuditEvent{At: now, By: g.By, Action: "grant", Target: account, Note: fmt.Sprintf("%+d %s", g.Credits, g.Note)}
+	event := AuditEvent{At: now, By: g.By, Action: "grant", Target: account,
+		Note: fmt.Sprintf("%+d %s", g.Credits, g.Note)}
 	err := b.Commit(account, grantPart(account, g.ID, g.Credits, g.Note, now), event.write)
 	if err != nil {
 		return Credits{}, err
@@ -125,7 +128,8 @@ func (b *Billing) CheckLedger(account string) error {
 		return err
 	}
 	if have != sum || last != count {
-		return fmt.Errorf("ledger of %s: the balance says %+v after %d entries, they sum to %+v after %d", account, have, last, sum, count)
+		return fmt.Errorf("ledger of %s: the balance says %+v after %d entries, they sum to %+v after %d", account,
+			have, last, sum, count)
 	}
 	var open int64
 	err = scan(view, keyPrefix(tableReserve, account), nil, func(_, v []byte) error {

@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// record is the value of one key of the ledger: an entry, or the settlement of a single call (charge or release) together
-// with the reservation before it. The pair is committed at once and listed as two entries; the key has the number of the
-// second, and both are found by their cause.
+// record is the value of one key of the ledger: an entry, or the settlement of a single call (charge or release)
+// together with the reservation before it. The pair is committed at once and listed as two entries; the key has the
+// number of the second, and both are found by their cause.
 type record struct {
 	Entry
 	Pair bool // the entry before is the reservation of the same credits
 }
 
-// settlementRecord is the settlement of a single call: it charges what was used, or, if that is zero, releases what was reserved.
+// settlementRecord is the settlement of a single call: it charges what was used, or, if that is zero, releases what was
+// reserved.
 func settlementRecord(request string, used, held int64, now time.Time) record {
 	kind, n := Charge, used
 	if used == 0 {
@@ -27,7 +28,8 @@ func settlementRecord(request string, used, held int64, now time.Time) record {
 	return record{Pair: true, Entry: Entry{ID: id, Kind: kind, Credits: n, Cause: cause, At: now.UTC()}}
 }
 
-// applyAfter sets the number and the balances of the record. Before it, the account has credits c and last is its last entry.
+// applyAfter sets the number and the balances of the record. Before it, the account has credits c and last is its last
+// entry.
 func (r *record) applyAfter(c Credits, last uint64) {
 	reserved, _ := c.apply(Reserve, r.Credits)
 	now, amount := reserved.apply(r.Kind, r.Credits)
@@ -60,7 +62,8 @@ func (r *record) entries(dst []Entry) []Entry {
 // The forms of a record. Single entries are JSON and begin with a brace. Pairs, of which a busy account has thousands a
 // second, are packed:
 //
-//	form, first letter of the kind, number, credits, balance, reserved (uvarint each), unix nanoseconds uint64, request
+//	form, first letter of the kind, number, credits, balance, reserved (uvarint each),
+//	unix nanoseconds uint64, request
 const pairForm = 1
 
 var errBadRecord = errors.New("a record of the ledger is damaged")
@@ -88,7 +91,8 @@ func readRecord(v []byte) (rec record, err error) {
 	}
 	r := reader{v: v[1:]}
 	kind, number := r.bytes(1), r.uvarint(math.MaxUint64)
-	used, balance, reserved := int64(r.uvarint(uint64(MaxCredits))), int64(r.uvarint(uint64(MaxCredits))), int64(r.uvarint(uint64(MaxCredits)))
+	used, balance, reserved := int64(r.uvarint(uint64(MaxCredits))), int64(r.uvarint(uint64(MaxCredits))),
+		int64(r.uvarint(uint64(MaxCredits)))
 	unix := r.bytes(8)
 	if r.failed {
 		return record{}, errBadRecord

@@ -12,7 +12,8 @@ func TestRecordRoundTrip(t *testing.T) {
 	charge, release := settlementRecord("r\xff 1", 3, 5, at), settlementRecord("r2", 0, 5, at)
 	charge.applyAfter(Credits{Balance: 100, Reserved: 7}, 40)
 	release.applyAfter(Credits{Balance: 100, Reserved: 7}, 1<<40)
-	grant := record{Entry: Entry{Number: 1, ID: "grant g", Kind: Grant, Credits: -5, Amount: -5, Cause: "a <note>", At: at, Balance: 2}}
+	grant := record{Entry: Entry{Number: 1, ID: "grant g", Kind: Grant, Credits: -5, Amount: -5, Cause: "a <note>",
+		At: at, Balance: 2}}
 	for _, want := range []record{charge, release, grant} {
 		v, err := want.appendTo(nil)
 		require.NoError(t, err)

@@ -8,20 +8,23 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// A job's reservation is stored until the job is settled; a single call's is in memory only. Ledger ids derive from the cause.
+// A job's reservation is stored until the job is settled; a single call's is in memory only. Ledger ids derive from the
+// cause.
 const jobCause = "job "
 
 // reservationKey is the key of a job's reservation.
 func reservationKey(account, job string) []byte { return subKey(tableReserve, account, "j"+job) }
 
 // appendJobEntry enters a reservation, charge or release of a job.
-func appendJobEntry(b *pebble.Batch, account, job string, kind Kind, credits int64, now time.Time) (fresh bool, err error) {
+func appendJobEntry(b *pebble.Batch, account, job string, kind Kind, credits int64,
+	now time.Time) (fresh bool, err error) {
 	cause := jobCause + job
-	return appendEntry(b, account, Entry{ID: cause + " " + string(kind), Kind: kind, Credits: credits, Cause: cause, At: now})
+	return appendEntry(b, account, Entry{ID: cause + " " + string(kind), Kind: kind, Credits: credits, Cause: cause,
+		At: now})
 }
 
-// ReserveJob is the part of a job's acceptance that sets credits aside for its distinct addresses. Its commit must be the
-// account's. Nothing is written for zero credits (a test key's job).
+// ReserveJob is the part of a job's acceptance that sets credits aside for its distinct addresses. Its commit must be
+// the account's. Nothing is written for zero credits (a test key's job).
 func ReserveJob(account, job string, credits int64, now time.Time) Part {
 	return func(b *pebble.Batch) error {
 		if err := checkName("reference", job); err != nil {
@@ -41,8 +44,8 @@ func ReserveJob(account, job string, credits int64, now time.Time) Part {
 	}
 }
 
-// SettleJob is the part of a job's completion that charges used and releases the rest of its reservation. A repetition with
-// the same number has no effect; nor has settling a job that reserved nothing and used nothing.
+// SettleJob is the part of a job's completion that charges used and releases the rest of its reservation. A repetition
+// with the same number has no effect; nor has settling a job that reserved nothing and used nothing.
 func SettleJob(account, job string, used int64, now time.Time) Part {
 	return func(b *pebble.Batch) error {
 		n, err := getUint64(b, reservationKey(account, job), "a reservation")
@@ -69,7 +72,8 @@ func SettleJob(account, job string, used int64, now time.Time) Part {
 	}
 }
 
-// checkSettled checks a settlement without a reservation: it must repeat the one that was made, whose charge has the id.
+// checkSettled checks a settlement without a reservation: it must repeat the one that was made, whose charge has the
+// id.
 func checkSettled(b *pebble.Batch, account, cause, id string, used int64) error {
 	var was int64
 	old, err := entryByID(b, account, id)

@@ -8,9 +8,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// ReserveSingle sets credits aside for one single call, in memory only: nothing is charged before SettleSingle, even if the
-// process ends. request must be from NewRequest and new for every call. It must not be one that a client can choose, because
-// an identifier is charged only once.
+// ReserveSingle sets credits aside for one single call, in memory only: nothing is charged before SettleSingle, even if
+// the process ends. request must be from NewRequest and new for every call. It must not be one that a client can
+// choose, because an identifier is charged only once.
 func (b *Billing) ReserveSingle(account, request string, credits int64) error {
 	if err := errors.Join(checkName("account", account), checkName("reference", request)); err != nil {
 		return err
@@ -34,9 +34,10 @@ func (b *Billing) ReserveSingle(account, request string, credits int64) error {
 	return st.singles.reserve(singleCall{account, request}, credits, have.Balance)
 }
 
-// SettleSingle charges used of the reservation and releases the rest; 0 releases all of it. It is one synced commit with the further
-// parts, such as KeepAnswer: when it returns nil, it survives a power failure. After an error the reservation is unchanged.
-// Repeating a settlement that has returned has no effect. On a full disk a release has no entries, as after a restart.
+// SettleSingle charges used of the reservation and releases the rest; 0 releases all of it. It is one synced commit
+// with the further parts, such as KeepAnswer: when it returns nil, it survives a power failure. After an error the
+// reservation is unchanged. Repeating a settlement that has returned has no effect. On a full disk a release has no
+// entries, as after a restart.
 func (b *Billing) SettleSingle(account, request string, used int64, now time.Time, extra ...Part) error {
 	st, call := b.stripeOf(account), singleCall{account, request}
 	if used == 0 && len(extra) == 0 && b.Full() != nil {

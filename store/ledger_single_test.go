@@ -38,7 +38,8 @@ func settleOne(t require.TestingT, s *Store, account, name string, used int64) {
 
 func addCustomer(t require.TestingT, s *Store, email string, credits int64) (account string) {
 	HashCheaply(s)
-	u, _, err := s.AddUser(context.Background(), NewUser{Email: email, Password: "long enough", Credits: credits}, "test", evening)
+	u, _, err := s.AddUser(context.Background(), NewUser{Email: email, Password: "long enough", Credits: credits},
+		"test", evening)
 	require.NoError(t, err)
 	return u.ID
 }
@@ -63,8 +64,9 @@ func settledIn(t require.TestingT, s *Store, account string) []string {
 	return names
 }
 
-// TestAnAnsweredCallIsCharged draws sequences of charges and releases of single calls, kills of the process and power failures.
-// Each time the ledger adds up and has every settlement that returned, once and in order. A reservation that was open is over.
+// TestAnAnsweredCallIsCharged draws sequences of charges and releases of single calls, kills of the process and power
+// failures. Each time the ledger adds up and has every settlement that returned, once and in order. A reservation that
+// was open is over.
 func TestAnAnsweredCallIsCharged(t *testing.T) {
 	detector.SpareByDay(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -102,8 +104,8 @@ func TestAnAnsweredCallIsCharged(t *testing.T) {
 	})
 }
 
-// TestAnsweredCallsOfManyAreCharged cuts the power while many calls of accounts with few credits, and grants, are under way. Each
-// call that was answered before is charged, no ledger is overdrawn, and each adds up.
+// TestAnsweredCallsOfManyAreCharged cuts the power while many calls of accounts with few credits, and grants, are under
+// way. Each call that was answered before is charged, no ledger is overdrawn, and each adds up.
 func TestAnsweredCallsOfManyAreCharged(t *testing.T) {
 	for seed := range uint64(20) {
 		disk := vfs.NewCrashableMem()
@@ -203,8 +205,9 @@ func (f *blockedLog) SyncData() error {
 	return f.File.SyncData()
 }
 
-// TestAnswersWaitForTheirSync: while a sync hangs, no settlement returns, also not one that spends a grant that is not durable or
-// repeats a settlement, and a power failure loses them all. Once the disk goes on, a few syncs answer hundreds of calls.
+// TestAnswersWaitForTheirSync: while a sync hangs, no settlement returns, also not one that spends a grant that is not
+// durable or repeats a settlement, and a power failure loses them all. Once the disk goes on, a few syncs answer
+// hundreds of calls.
 func TestAnswersWaitForTheirSync(t *testing.T) { synctest.Test(t, settleWithoutSync) }
 
 func settleWithoutSync(t *testing.T) {

@@ -120,7 +120,8 @@ func (s *Store) AllowPublic(client netip.Addr, perDay int, now time.Time) (Decis
 		mac := hmac.New(sha256.New, secret)
 		mac.Write([]byte(p.String()))
 		name := fmt.Sprintf("public/%x", mac.Sum(nil)[:16])
-		limits = append(limits, namedLimit{name + "/d", Limit{N: publicPerDay * times, Per: day}}, namedLimit{name + "/w", Limit{N: publicPerWeek * times, Per: 7 * day}})
+		limits = append(limits, namedLimit{name + "/d", Limit{N: publicPerDay * times, Per: day}},
+			namedLimit{name + "/w", Limit{N: publicPerWeek * times, Per: 7 * day}})
 	}
 	if client.Is6() {
 		add(64, 1)

@@ -3,9 +3,11 @@ package store
 import "github.com/prometheus/client_golang/prometheus"
 
 var (
-	sizeDesc    = prometheus.NewDesc("probity_store_bytes", "Size of the state store on disk.", nil, nil)
-	walDesc     = prometheus.NewDesc("probity_store_wal_bytes_total", "Bytes written to the store's write-ahead log since it was opened.", nil, nil)
-	compactDesc = prometheus.NewDesc("probity_store_compactions_total", "Compactions of the store since it was opened.", nil, nil)
+	sizeDesc = prometheus.NewDesc("probity_store_bytes", "Size of the state store on disk.", nil, nil)
+	walDesc  = prometheus.NewDesc("probity_store_wal_bytes_total",
+		"Bytes written to the store's write-ahead log since it was opened.", nil, nil)
+	compactDesc = prometheus.NewDesc("probity_store_compactions_total", "Compactions of the store since it was opened.",
+		nil, nil)
 )
 
 // Describe and Collect make a Store a prometheus.Collector.

@@ -81,8 +81,10 @@ func listJSON[T any](r pebble.Reader, prefix []byte) (all []T, err error) {
 	return all, err
 }
 
-// newestJSON reads the last records under prefix, from below upper, at most limit and MaxPage of them, and passes each to visit.
-func newestJSON[T any](r pebble.Reader, prefix, upper []byte, limit int, visit func(k []byte, one *T)) (all []T, err error) {
+// newestJSON reads the last records under prefix, from below upper, at most limit and MaxPage of them, and passes each
+// to visit.
+func newestJSON[T any](r pebble.Reader, prefix, upper []byte, limit int,
+	visit func(k []byte, one *T)) (all []T, err error) {
 	err = walkBack(r, prefix, upper, func(k, v []byte) error {
 		var one T
 		if err := decodeJSON(k, v, &one); err != nil {
@@ -101,8 +103,8 @@ func newestJSON[T any](r pebble.Reader, prefix, upper []byte, limit int, visit f
 // errStop ends a scan early without an error.
 var errStop = errors.New("stop")
 
-// scan calls visit with each key and value under prefix, in key order, from the key start on if it is not nil. Both slices
-// are valid until visit returns. visit returns errStop to end early.
+// scan calls visit with each key and value under prefix, in key order, from the key start on if it is not nil. Both
+// slices are valid until visit returns. visit returns errStop to end early.
 func scan(r pebble.Reader, prefix, start []byte, visit func(k, v []byte) error) error {
 	if start == nil {
 		start = prefix
@@ -115,7 +117,8 @@ func walkBack(r pebble.Reader, lower, upper []byte, visit func(k, v []byte) erro
 	return walk(r, lower, upper, (*pebble.Iterator).Last, (*pebble.Iterator).Prev, visit)
 }
 
-func walk(r pebble.Reader, lower, upper []byte, first, next func(*pebble.Iterator) bool, visit func(k, v []byte) error) error {
+func walk(r pebble.Reader, lower, upper []byte, first, next func(*pebble.Iterator) bool,
+	visit func(k, v []byte) error) error {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return wrapBroken(err)
@@ -167,8 +170,9 @@ type deletion struct {
 	secondKey []byte // goes with it; or nil
 }
 
-// sweep deletes the records under prefix for which match returns a deletion, and returns their number. It finds them without a
-// lock, and deletes each under the lock of its account if it still matches then. match sets no key; it returns errStop to end early.
+// sweep deletes the records under prefix for which match returns a deletion, and returns their number. It finds them
+// without a lock, and deletes each under the lock of its account if it still matches then. match sets no key; it
+// returns errStop to end early.
 func (d *DB) sweep(prefix []byte, match func(k, v []byte) (*deletion, error)) (n int, err error) {
 	for start := prefix; ; {
 		found, byLock := 0, make(map[string][]*deletion)

@@ -39,12 +39,14 @@ type Session struct {
 // tokenLength is the length of a token: 256 bits in base62.
 const tokenLength = 43
 
-// CreateSession logs the account in for ttl and returns the token of its cookie. It ends the account's expired sessions, and its
-// oldest ones until there is room for one more.
-func (l *Logins) CreateSession(account, agent string, ttl time.Duration, now time.Time) (token string, one Session, err error) {
+// CreateSession logs the account in for ttl and returns the token of its cookie. It ends the account's expired
+// sessions, and its oldest ones until there is room for one more.
+func (l *Logins) CreateSession(account, agent string, ttl time.Duration,
+	now time.Time) (token string, one Session, err error) {
 	token = base62.Random(tokenLength)
 	hash := hashSecret(token)
-	one = Session{ID: hex.EncodeToString(hash[:8]), Account: account, Agent: agent[:min(len(agent), MaxAgent)], Created: now.UTC(), Expires: now.Add(ttl).UTC(), hash: hash}
+	one = Session{ID: hex.EncodeToString(hash[:8]), Account: account, Agent: agent[:min(len(agent), MaxAgent)],
+		Created: now.UTC(), Expires: now.Add(ttl).UTC(), hash: hash}
 	err = l.Commit(account, func(b *pebble.Batch) error {
 		room := MaxSessions - 1
 		err := dropSessionsIf(account, func(one Session) bool { // newest first
@@ -64,7 +66,8 @@ func (l *Logins) CreateSession(account, agent string, ttl time.Duration, now tim
 		if rec.Disabled {
 			return ErrDisabled
 		}
-		return errors.Join(setExpiring(b, sessionKey(hash), one.Expires, one), b.Set(subKey(tableAccountSession, account, hash[:]), nil, nil))
+		return errors.Join(setExpiring(b, sessionKey(hash), one.Expires, one),
+			b.Set(subKey(tableAccountSession, account, hash[:]), nil, nil))
 	})
 	if err != nil {
 		return "", Session{}, err
@@ -162,7 +165,8 @@ func dropSessionsIf(account string, end func(Session) bool) Part {
 			if !end(one) {
 				continue
 			}
-			if err := errors.Join(b.Delete(sessionKey(one.hash), nil), b.Delete(subKey(tableAccountSession, account, one.hash[:]), nil)); err != nil {
+			if err := errors.Join(b.Delete(sessionKey(one.hash), nil),
+				b.Delete(subKey(tableAccountSession, account, one.hash[:]), nil)); err != nil {
 				return err
 			}
 		}

@@ -13,16 +13,17 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// AuditEvent is one line of the audit log, for example an action on an account, a key or a job. It is written in the commit of
-// the action, so that neither exists without the other.
+// AuditEvent is one line of the audit log, for example an action on an account, a key or a job. It is written in the
+// commit of the action, so that neither exists without the other.
 type AuditEvent struct {
-	At     time.Time `json:"at"`
-	By     string    `json:"by"`             // account, or a word for the command line and the first start; see AuditActor
-	From   string    `json:"from,omitempty"` // client address, or who ran the command line
-	Action string    `json:"act"`
-	Target string    `json:"target"`
-	Note   string    `json:"note,omitempty"`
-	Cursor string    `json:"-"` // set by AuditEvents: continue below this event
+	At time.Time `json:"at"`
+	// account, or a word for the command line and the first start; see AuditActor
+	By     string `json:"by"`
+	From   string `json:"from,omitempty"` // client address, or who ran the command line
+	Action string `json:"act"`
+	Target string `json:"target"`
+	Note   string `json:"note,omitempty"`
+	Cursor string `json:"-"` // set by AuditEvents: continue below this event
 }
 
 // AuditActions lists the actions that this program writes. A log may have others, of other versions.
@@ -32,11 +33,12 @@ func AuditActions() []string {
 		"callback secret", "receipt key", "suppress", "unsuppress", "erase", "release", "backup", ActionDownload}
 }
 
-// ActionDownload is the action of a download of results. There may be many, so only these events are deleted, together with old jobs.
+// ActionDownload is the action of a download of results. There may be many, so only these events are deleted, together
+// with old jobs.
 const ActionDownload = "download"
 
-// SweepDownloads deletes the events of downloads from before a time, and returns their number. An event that cannot be decoded stays,
-// and its error is returned after all others are deleted.
+// SweepDownloads deletes the events of downloads from before a time, and returns their number. An event that cannot be
+// decoded stays, and its error is returned after all others are deleted.
 func (s *Store) SweepDownloads(before time.Time) (n int, err error) {
 	upper := appendUint64([]byte{tableAudit}, uint64(before.UnixNano()))
 	var undecoded error // the last
@@ -96,7 +98,8 @@ func (s *Store) RecordBackup(by string, at time.Time) error {
 	return s.Commit("", setBackupTime, AuditEvent{At: at, By: by, Action: "backup", Target: "the state store"}.write)
 }
 
-// LastBackup returns the time of the last RecordBackup; zero for never. A restored store knows only the backups before its own.
+// LastBackup returns the time of the last RecordBackup; zero for never. A restored store knows only the backups before
+// its own.
 func (s *Store) LastBackup() (time.Time, error) {
 	n, err := getUint64(s.db, key(tableSetting, lastBackup), "setting "+lastBackup)
 	if err != nil || n == 0 {
@@ -108,7 +111,8 @@ func (s *Store) LastBackup() (time.Time, error) {
 // ErrBadCursor refuses a malformed cursor.
 var ErrBadCursor = errors.New("no such cursor")
 
-// AuditEvents lists the audit log, newest first, from below cursor (empty: from the newest), at most limit and MaxPage events.
+// AuditEvents lists the audit log, newest first, from below cursor (empty: from the newest), at most limit and MaxPage
+// events.
 func (s *Store) AuditEvents(cursor string, limit int) ([]AuditEvent, error) {
 	upper := prefixEnd([]byte{tableAudit})
 	if cursor != "" {
@@ -118,5 +122,6 @@ func (s *Store) AuditEvents(cursor string, limit int) ([]AuditEvent, error) {
 		}
 		upper = append([]byte{tableAudit}, raw...)
 	}
-	return newestJSON(s.db, []byte{tableAudit}, upper, limit, func(k []byte, a *AuditEvent) { a.Cursor = hex.EncodeToString(k[1:]) })
+	return newestJSON(s.db, []byte{tableAudit}, upper, limit,
+		func(k []byte, a *AuditEvent) { a.Cursor = hex.EncodeToString(k[1:]) })
 }

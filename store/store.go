@@ -26,8 +26,8 @@ const (
 	stripes       = 1024     // over which all accounts are spread
 )
 
-// Store is an open state database. Its methods may be called from any goroutine. It embeds its parts, each of which has its state
-// and its locks.
+// Store is an open state database. Its methods may be called from any goroutine. It embeds its parts, each of which has
+// its state and its locks.
 type Store struct {
 	*DB
 	*Accounts
@@ -49,8 +49,8 @@ type DB struct {
 	stripes  [stripes]stripe // an account has the one that it hashes to
 }
 
-// Open opens the state database in dir, and makes it if there is none. It is for a process that serves from it: damage that is found later
-// ends the process, as a lost write does.
+// Open opens the state database in dir, and makes it if there is none. It is for a process that serves from it: damage
+// that is found later ends the process, as a lost write does.
 func Open(fs vfs.FS, dir string) (*Store, error) {
 	s, err := OpenAtRest(fs, dir)
 	if err != nil {
@@ -63,12 +63,14 @@ func Open(fs vfs.FS, dir string) (*Store, error) {
 	return s, nil
 }
 
-// OpenAtRest is Open for a command that works on the store of a stopped server: damage is an error of the calls that meet it.
+// OpenAtRest is Open for a command that works on the store of a stopped server: damage is an error of the calls that
+// meet it.
 func OpenAtRest(fs vfs.FS, dir string) (*Store, error) {
 	cache := pebble.NewCache(cacheBytes)
 	defer cache.Unref()
 	d := &DB{fs: dbfiles.New(fs), dir: dir, seed: maphash.MakeSeed(), requests: requestid.New()}
-	o := &pebble.Options{FS: d.fs, Cache: cache, MemTableSize: memtableBytes, FormatMajorVersion: pebble.FormatNewest, Logger: discardLogger{}}
+	o := &pebble.Options{FS: d.fs, Cache: cache, MemTableSize: memtableBytes, FormatMajorVersion: pebble.FormatNewest,
+		Logger: discardLogger{}}
 	o.EventListener = &pebble.EventListener{DataCorruption: d.damage.report}
 	o.Experimental.SpanPolicyFunc = dbfiles.SplitByTable
 	for i := range o.Levels { // the most frequent look-up, which mostly finds nothing, is whether a ledger id exists
@@ -124,8 +126,8 @@ func (d *DB) Checkpoint(dir string) error {
 // writes. Its error abandons the whole commit and is returned as it is.
 type Part func(*pebble.Batch) error
 
-// Commit runs the parts in order on one batch and commits it, synced. Commits of one account are serial; account is "" for a
-// commit that concerns no account.
+// Commit runs the parts in order on one batch and commits it, synced. Commits of one account are serial; account is ""
+// for a commit that concerns no account.
 func (d *DB) Commit(account string, parts ...Part) error {
 	return d.commit(account, "", parts)
 }
@@ -149,9 +151,9 @@ func (d *DB) commit(account, single string, parts []Part) error {
 	return nil
 }
 
-// apply runs the parts and puts the batch in the log, under the account's lock. The caller waits for the sync without the lock, so
-// that all commits that wait share one. A later commit may build on one that is not durable yet, but it is later in the log
-// too, so it is durable only with that one. If a sync fails, the process must end.
+// apply runs the parts and puts the batch in the log, under the account's lock. The caller waits for the sync without
+// the lock, so that all commits that wait share one. A later commit may build on one that is not durable yet, but it is
+// later in the log too, so it is durable only with that one. If a sync fails, the process must end.
 func (d *DB) apply(account, single string, b *pebble.Batch, parts []Part) error {
 	st := d.stripeOf(account)
 	st.mu.Lock()
@@ -181,8 +183,8 @@ func (d *DB) put(b *pebble.Batch) error {
 	return wrapBroken(d.db.ApplyNoSyncWait(b, pebble.Sync))
 }
 
-// panicAsLost turns a panic of the database on a failing disk outside of a sync (for example, it cannot start another log) into
-// Lost. The database keeps its locks after it: a caller that went on would wait for ever.
+// panicAsLost turns a panic of the database on a failing disk outside of a sync (for example, it cannot start another
+// log) into Lost. The database keeps its locks after it: a caller that went on would wait for ever.
 func panicAsLost() {
 	if p := recover(); p != nil {
 		panic(Lost(fmt.Sprint(p)))
@@ -219,14 +221,16 @@ func (d *DB) checkFormat() error {
 	case binary.BigEndian.Uint32(v) == Format:
 		return nil
 	case binary.BigEndian.Uint32(v) > Format:
-		return fmt.Errorf("it has format %d and this program knows up to %d: %w", binary.BigEndian.Uint32(v), Format, opendb.ErrNewer)
+		return fmt.Errorf("it has format %d and this program knows up to %d: %w", binary.BigEndian.Uint32(v), Format,
+			opendb.ErrNewer)
 	default:
 		return fmt.Errorf("it has format %d: this is not a store of ours", binary.BigEndian.Uint32(v))
 	}
 	return d.db.Set(k, binary.BigEndian.AppendUint32(nil, Format), pebble.Sync)
 }
 
-// Lost is the value with which the store panics when a write or a sync of a commit failed: the next start reads what is on the disk.
+// Lost is the value with which the store panics when a write or a sync of a commit failed: the next start reads what is
+// on the disk.
 type Lost string
 
 func (l Lost) Error() string { return "state store cannot go on: " + string(l) }

@@ -55,7 +55,8 @@ func TestOtherFormatsAreRefused(t *testing.T) {
 	}
 }
 
-// TestNewerDatabaseIsNoDamage: the tables of a newer database may have a format that this program cannot tell from damage.
+// TestNewerDatabaseIsNoDamage: the tables of a newer database may have a format that this program cannot tell from
+// damage.
 func TestNewerDatabaseIsNoDamage(t *testing.T) {
 	fs := vfs.NewMem()
 	require.NoError(t, open(t, fs).Close())

@@ -8,8 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// stripe is the lock of the accounts that hash to it, and the reservations of their single calls. A commit holds the lock from its
-// reads until its batch is in the log, so the commits of an account are serial.
+// stripe is the lock of the accounts that hash to it, and the reservations of their single calls. A commit holds the
+// lock from its reads until its batch is in the log, so the commits of an account are serial.
 type stripe struct {
 	mu      sync.Mutex
 	singles reservations // guarded by mu
@@ -56,8 +56,8 @@ func (r *reservations) end(call singleCall) {
 	}
 }
 
-// checkCovered reports an error unless the balance after the batch covers the reservations of the account less that of the call,
-// which the batch ends.
+// checkCovered reports an error unless the balance after the batch covers the reservations of the account less that of
+// the call, which the batch ends.
 func (r *reservations) checkCovered(db *pebble.DB, b *pebble.Batch, call singleCall) error {
 	held := r.held[call.account]
 	others := held - r.reserved[call]
@@ -75,7 +75,8 @@ func (r *reservations) checkCovered(db *pebble.DB, b *pebble.Batch, call singleC
 	return &ErrInsufficientCredits{Balance: before.Balance - held, Needed: before.Balance - now.Balance}
 }
 
-// lessHeld takes what single calls have reserved off the balance of an ErrInsufficientCredits: the ledger does not know of it.
+// lessHeld takes what single calls have reserved off the balance of an ErrInsufficientCredits: the ledger does not know
+// of it.
 func (r *reservations) lessHeld(account string, err error) error {
 	short, ok := errors.AsType[*ErrInsufficientCredits](err)
 	if !ok {

@@ -93,8 +93,8 @@ func suppressionKey(kind SuppressionKind, name string) []byte {
 	return subKey(tableSuppression, string(kind), hash[:])
 }
 
-// Suppress adds suppressions, all or none, and sets each to what the list has then. They are in force when it returns. Adding one again
-// changes nothing but its note, if there is another.
+// Suppress adds suppressions, all or none, and sets each to what the list has then. They are in force when it returns.
+// Adding one again changes nothing but its note, if there is another.
 func (p *Privacy) Suppress(suppressions []Suppression, now time.Time) error {
 	parts := []Part{func(*pebble.Batch) error {
 		if len(suppressions)+len(*p.suppressed.Load()) > MaxSuppressions {
@@ -178,8 +178,8 @@ func (p *Privacy) Suppressions() ([]Suppression, error) {
 	return all, err
 }
 
-// SuppressedDomain finds the suppression of a domain or of one of its MX hosts. All names are in lower case and without final
-// dots, as the engine has them. It reads only memory.
+// SuppressedDomain finds the suppression of a domain or of one of its MX hosts. All names are in lower case and without
+// final dots, as the engine has them. It reads only memory.
 func (p *Privacy) SuppressedDomain(domain string, hosts []string) (Suppression, bool) {
 	l := *p.suppressed.Load()
 	x, ok := l.findWithParents(SuppressionDomain, domain)

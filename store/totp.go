@@ -77,7 +77,8 @@ func normalizeCode(code string) string {
 	return strings.ToLower(strings.NewReplacer(" ", "", "-", "").Replace(code))
 }
 
-// useCode uses up a code of the app that is newer than the last one, or a recovery code, and reports whether it was valid.
+// useCode uses up a code of the app that is newer than the last one, or a recovery code, and reports whether it was
+// valid.
 func (f *secondFactor) useCode(code string, now time.Time) bool {
 	code = normalizeCode(code)
 	if len(code) == totpDigits {
@@ -108,9 +109,10 @@ var (
 	ErrTOTPOff    = errors.New("TOTP is off for this account")
 )
 
-// LogIn is CheckPassword for a new session: an account with TOTP also needs a code, and ErrCodeNeeded is returned only after the
-// right password. An attempt without a code counts as a failure until one with a code succeeds. Wrong codes of the app are also counted by
-// account, over all networks: their sender knows the password, and could try a million codes from a thousand networks.
+// LogIn is CheckPassword for a new session: an account with TOTP also needs a code, and ErrCodeNeeded is returned only
+// after the right password. An attempt without a code counts as a failure until one with a code succeeds. Wrong codes
+// of the app are also counted by account, over all networks: their sender knows the password, and could try a million
+// codes from a thousand networks.
 func (l *Logins) LogIn(ctx context.Context, login Login, now time.Time) (User, error) {
 	rec, err := l.matchPassword(ctx, login, now)
 	if err != nil {
@@ -124,7 +126,8 @@ func (l *Logins) LogIn(ctx context.Context, login Login, now time.Time) (User, e
 		if err != nil {
 			return User{}, err
 		}
-		if len(normalizeCode(login.Code)) == totpDigits { // no lock-out for recovery codes, whose 80 bits are not guessed
+		// no lock-out for recovery codes, whose 80 bits are not guessed
+		if len(normalizeCode(login.Code)) == totpDigits {
 			until, err := l.countFailure(k, now)
 			if err != nil {
 				return User{}, err
@@ -146,7 +149,8 @@ func (l *Logins) LogIn(ctx context.Context, login Login, now time.Time) (User, e
 			if err := setJSON(b, key(tableUser, rec.ID), rec); err != nil || len(rec.Second.Recovery) == had {
 				return err
 			}
-			event := AuditEvent{At: now, By: rec.ID, Action: "recovery code", Target: rec.ID, Note: fmt.Sprintf("%d left", len(rec.Second.Recovery))}
+			event := AuditEvent{At: now, By: rec.ID, Action: "recovery code", Target: rec.ID,
+				Note: fmt.Sprintf("%d left", len(rec.Second.Recovery))}
 			if login.From.IsValid() {
 				event.From = login.From.String()
 			}
@@ -162,8 +166,8 @@ func (l *Logins) LogIn(ctx context.Context, login Login, now time.Time) (User, e
 	return l.finishLogin(login, rec)
 }
 
-// NewTOTP makes the secret for an authenticator app, as text to type into it. Only this call returns it. It has no effect until
-// TOTPOn is called with a code of it; a newer one replaces it.
+// NewTOTP makes the secret for an authenticator app, as text to type into it. Only this call returns it. It has no
+// effect until TOTPOn is called with a code of it; a newer one replaces it.
 func (l *Logins) NewTOTP(account string) (secret string, err error) {
 	second := newSecondFactor()
 	err = l.commitUser(account, changeUser(account, func(rec *userRecord) error {
@@ -176,8 +180,8 @@ func (l *Logins) NewTOTP(account string) (secret string, err error) {
 	return base32Text.EncodeToString(second.Secret), err
 }
 
-// TOTPOn switches TOTP on if the code belongs to the last secret, ends the account's sessions except keep, and returns the recovery
-// codes, which are stored only as hashes.
+// TOTPOn switches TOTP on if the code belongs to the last secret, ends the account's sessions except keep, and returns
+// the recovery codes, which are stored only as hashes.
 func (l *Logins) TOTPOn(account, code, keep, by string, now time.Time) (recovery []string, err error) {
 	err = l.commitUser(account, changeUser(account, func(rec *userRecord) error {
 		switch {
@@ -194,8 +198,8 @@ func (l *Logins) TOTPOn(account, code, keep, by string, now time.Time) (recovery
 	return recovery, err
 }
 
-// TOTPOff switches TOTP off, deletes the secret and the recovery codes, and ends the account's sessions except keep. If TOTP is off
-// already, it changes nothing and returns ErrTOTPOff.
+// TOTPOff switches TOTP off, deletes the secret and the recovery codes, and ends the account's sessions except keep. If
+// TOTP is off already, it changes nothing and returns ErrTOTPOff.
 func (l *Logins) TOTPOff(account, keep, by string, now time.Time) error {
 	return l.commitUser(account, changeUser(account, func(rec *userRecord) error {
 		if !rec.TOTP {

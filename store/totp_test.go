@@ -14,10 +14,12 @@ import (
 // TestTOTPOfRFC6238: the vectors of appendix B for SHA-1.
 func TestTOTPOfRFC6238(t *testing.T) {
 	for unix, want := range map[int64]string{
-		59: "94287082", 1111111109: "07081804", 1111111111: "14050471", 1234567890: "89005924", 2000000000: "69279037", 20000000000: "65353130",
+		59: "94287082", 1111111109: "07081804", 1111111111: "14050471", 1234567890: "89005924", 2000000000: "69279037",
+		20000000000: "65353130",
 	} {
 		require.Equal(t, want, totpCode([]byte("12345678901234567890"), unix/totpStep, 8))
-		require.Equal(t, want[2:], totpCode([]byte("12345678901234567890"), unix/totpStep, totpDigits), "fewer digits are its end")
+		require.Equal(t, want[2:], totpCode([]byte("12345678901234567890"), unix/totpStep, totpDigits),
+			"fewer digits are its end")
 	}
 }
 
@@ -33,7 +35,8 @@ func TestCodeIsAcceptedOnceWithinOneStep(t *testing.T) {
 	f := newSecondFactor()
 	require.True(t, f.useCode(totpCode(f.Secret, step, totpDigits), now))
 	require.False(t, f.useCode(totpCode(f.Secret, step-1, totpDigits), now), "nor an older one after it")
-	require.True(t, f.useCode(" "+totpCode(f.Secret, step+1, totpDigits)[:3]+" "+totpCode(f.Secret, step+1, totpDigits)[3:], now), "apps show it in two halves")
+	require.True(t, f.useCode(" "+totpCode(f.Secret, step+1, totpDigits)[:3]+" "+
+		totpCode(f.Secret, step+1, totpDigits)[3:], now), "apps show it in two halves")
 	for _, bad := range []string{"", "000", "0000000", strings.Repeat("9", 1000), "-", "------"} {
 		require.False(t, f.useCode(bad, now), bad)
 	}
@@ -84,13 +87,15 @@ func (w *totpFixture) wrongCode() string {
 }
 
 func (w *totpFixture) logIn(code string, from netip.Addr) error {
-	_, err := w.s.LogIn(w.Context(), Login{Email: "ann@example.com", Password: "long enough", Code: code, From: from}, w.now)
+	_, err := w.s.LogIn(w.Context(), Login{Email: "ann@example.com", Password: "long enough", Code: code, From: from},
+		w.now)
 	return err
 }
 
 func TestCodeIsRequestedOnlyAfterTheRightPassword(t *testing.T) {
 	w := newTOTPFixture(t)
-	_, err := w.s.LogIn(t.Context(), Login{Email: "ann@example.com", Password: "a wrong password", Code: w.code()}, w.now)
+	_, err := w.s.LogIn(t.Context(), Login{Email: "ann@example.com", Password: "a wrong password", Code: w.code()},
+		w.now)
 	require.ErrorIs(t, err, ErrBadCredentials)
 	require.ErrorIs(t, w.logIn("", totpFrom), ErrCodeNeeded)
 	require.NoError(t, w.logIn(w.code(), totpFrom), "a wrong password uses no code up")
@@ -131,7 +136,8 @@ func TestRecoveryCodesWorkOnceAndAreStoredHashed(t *testing.T) {
 	}
 	events, err := w.s.AuditEvents("", 1)
 	require.NoError(t, err)
-	require.Equal(t, []string{"recovery code", "0 left", w.account, totpFrom.String()}, []string{events[0].Action, events[0].Note, events[0].By, events[0].From})
+	require.Equal(t, []string{"recovery code", "0 left", w.account, totpFrom.String()},
+		[]string{events[0].Action, events[0].Note, events[0].By, events[0].From})
 	require.NoError(t, w.logIn(w.code(), totpFrom), "the app still works")
 }
 
@@ -143,7 +149,8 @@ func TestWrongCodesLockOutAllNetworks(t *testing.T) {
 		require.ErrorIs(t, w.logIn(w.wrongCode(), netip.AddrFrom4([4]byte{203, 0, i, 1})), ErrBadCode)
 	}
 	require.ErrorAs(t, w.logIn(w.code(), totpFrom), &locked)
-	_, err := w.s.LogIn(t.Context(), Login{Email: "ann@example.com", Password: "a wrong password", From: netip.AddrFrom4([4]byte{192, 0, 2, 1})}, w.now)
+	_, err := w.s.LogIn(t.Context(), Login{Email: "ann@example.com", Password: "a wrong password",
+		From: netip.AddrFrom4([4]byte{192, 0, 2, 1})}, w.now)
 	require.ErrorIs(t, err, ErrBadCredentials, "which a stranger cannot tell")
 	w.now = locked.Until
 	require.NoError(t, w.logIn(w.code(), totpFrom))

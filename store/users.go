@@ -70,9 +70,10 @@ func (u User) IsActiveAdmin() bool { return u.Role == Admin && !u.Disabled }
 // userRecord is the stored form of a user; the password hash never leaves this package.
 type userRecord struct {
 	User
-	Password string        `json:"password"`
-	Reset    *reset        `json:"reset,omitempty"`
-	Second   *secondFactor `json:"second_factor,omitempty"` // in force if User.TOTP; before that it waits for its first code
+	Password string `json:"password"`
+	Reset    *reset `json:"reset,omitempty"`
+	// in force if User.TOTP; before that it waits for its first code
+	Second *secondFactor `json:"second_factor,omitempty"`
 }
 
 // NewUser describes an account for AddUser. If the password is empty, a random one is made; an empty role is Customer.
@@ -93,8 +94,9 @@ var (
 	ErrBadLimit   = fmt.Errorf("a limit must be between 0 (the default) and %d", MaxLimit)
 )
 
-// Accounts are the accounts and their API keys. It keeps in memory what every request needs of them, and updates that before the
-// method that changed an account returns: one entry for each account (admins create those), with at most MaxKeys keys.
+// Accounts are the accounts and their API keys. It keeps in memory what every request needs of them, and updates that
+// before the method that changed an account returns: one entry for each account (admins create those), with at most
+// MaxKeys keys.
 type Accounts struct {
 	*DB
 	passwords *passwords
@@ -235,9 +237,10 @@ func (a *Accounts) user(account string) (User, bool) {
 // usersLock serialises the creation of accounts, so that an e-mail address is used once.
 const usersLock = "\x00users"
 
-// AddUser creates an account with its first credits, unless a part of first, in the same commit, returns an error. It returns the
-// account's password, which is never shown again.
-func (a *Accounts) AddUser(ctx context.Context, n NewUser, by string, now time.Time, first ...Part) (User, string, error) {
+// AddUser creates an account with its first credits, unless a part of first, in the same commit, returns an error. It
+// returns the account's password, which is never shown again.
+func (a *Accounts) AddUser(ctx context.Context, n NewUser, by string, now time.Time,
+	first ...Part) (User, string, error) {
 	n.Role = cmp.Or(n.Role, Customer)
 	n.Password = cmp.Or(n.Password, RandomPassword())
 	email := strings.TrimSpace(n.Email)
@@ -259,9 +262,11 @@ func (a *Accounts) AddUser(ctx context.Context, n NewUser, by string, now time.T
 		} else if !errors.Is(err, ErrNotFound) {
 			return err
 		}
-		return errors.Join(b.Set(emailKey(email), []byte(u.ID), nil), setJSON(b, key(tableUser, u.ID), userRecord{User: u, Password: hash}))
+		return errors.Join(b.Set(emailKey(email), []byte(u.ID), nil),
+			setJSON(b, key(tableUser, u.ID), userRecord{User: u, Password: hash}))
 	}
-	parts := append(first, insert, AuditEvent{At: now, By: by, Action: "user add", Target: u.ID, Note: string(u.Role) + " " + email}.write)
+	parts := append(first, insert, AuditEvent{At: now, By: by, Action: "user add", Target: u.ID,
+		Note: string(u.Role) + " " + email}.write)
 	if n.Credits != 0 {
 		parts = append(parts, grantPart(u.ID, "initial", n.Credits, "initial credits", now))
 	}
@@ -272,14 +277,16 @@ func (a *Accounts) AddUser(ctx context.Context, n NewUser, by string, now time.T
 }
 
 // FirstAdmin creates an admin with that password if there is no account, and reports whether it did.
-func (a *Accounts) FirstAdmin(ctx context.Context, email, password string, credits int64, now time.Time) (User, bool, error) {
+func (a *Accounts) FirstAdmin(ctx context.Context, email, password string, credits int64,
+	now time.Time) (User, bool, error) {
 	if len(a.Users()) > 0 {
 		return User{}, false, nil
 	}
 	none := func(b *pebble.Batch) error {
 		return scan(b, []byte{tableUser}, nil, func(_, _ []byte) error { return errNotFirst })
 	}
-	u, _, err := a.AddUser(ctx, NewUser{Email: email, Password: password, Role: Admin, Credits: credits}, "first start", now, none)
+	u, _, err := a.AddUser(ctx, NewUser{Email: email, Password: password, Role: Admin, Credits: credits}, "first start",
+		now, none)
 	if errors.Is(err, errNotFirst) {
 		return User{}, false, nil
 	}
@@ -314,7 +321,8 @@ func (a *Accounts) commitUser(account string, parts ...Part) error {
 	return a.refresh(account)
 }
 
-// DisableUser disables the account's keys, and ends its sessions and its reset link. Its jobs finish. The last active admin is refused with ErrLastAdmin.
+// DisableUser disables the account's keys, and ends its sessions and its reset link. Its jobs finish. The last active
+// admin is refused with ErrLastAdmin.
 func (a *Accounts) DisableUser(account, by string, now time.Time) error {
 	a.disableMu.Lock()
 	defer a.disableMu.Unlock()
@@ -323,7 +331,8 @@ func (a *Accounts) DisableUser(account, by string, now time.Time) error {
 		return ErrLastAdmin
 	}
 	return a.commitUser(account,
-		changeUser(account, func(rec *userRecord) error { rec.Disabled, rec.Reset = true, nil; return nil }), dropSessions(account, ""),
+		changeUser(account, func(rec *userRecord) error { rec.Disabled, rec.Reset = true, nil; return nil }),
+		dropSessions(account, ""),
 		AuditEvent{At: now, By: by, Action: "user disable", Target: account}.write)
 }
 
@@ -372,8 +381,8 @@ func (a *Accounts) Users() []User {
 	return users
 }
 
-// foldEmail normalises the spelling of a login. It does not know about mailboxes: dots and tags stay, because a login is only
-// compared with a login.
+// foldEmail normalises the spelling of a login. It does not know about mailboxes: dots and tags stay, because a login
+// is only compared with a login.
 func foldEmail(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
 
 // emailKey has the hash of a login: no key contains an address in clear.
@@ -386,7 +395,8 @@ func emailKey(email string) []byte {
 func CheckEmail(email string) error {
 	local, domain, ok := strings.Cut(email, "@")
 	bad := func(r rune) bool { return r == '@' || unicode.IsSpace(r) }
-	if !ok || local == "" || domain == "" || shownname.Check(email, MaxName-1) != nil || strings.ContainsFunc(local+domain, bad) {
+	if !ok || local == "" || domain == "" || shownname.Check(email, MaxName-1) != nil ||
+		strings.ContainsFunc(local+domain, bad) {
 		return ErrBadEmail
 	}
 	return nil
@@ -400,11 +410,13 @@ func (l Limits) String() string {
 		}
 		return strconv.Itoa(n) + unit
 	}
-	return "single " + rate(l.SinglePerMinute, "/min") + ", batch " + rate(l.BatchPerMinute, "/min") + ", bulk " + rate(l.BulkPerHour, "/hour")
+	return "single " + rate(l.SinglePerMinute, "/min") + ", batch " + rate(l.BatchPerMinute, "/min") + ", bulk " +
+		rate(l.BulkPerHour, "/hour")
 }
 
 func (l Limits) check() error {
-	if min(l.SinglePerMinute, l.BatchPerMinute, l.BulkPerHour) < 0 || max(l.SinglePerMinute, l.BatchPerMinute, l.BulkPerHour) > MaxLimit {
+	if min(l.SinglePerMinute, l.BatchPerMinute, l.BulkPerHour) < 0 ||
+		max(l.SinglePerMinute, l.BatchPerMinute, l.BulkPerHour) > MaxLimit {
 		return ErrBadLimit
 	}
 	return nil

@@ -120,10 +120,10 @@ func (l *Logins) succeed(k signin.Key) error {
 	return l.saveLockouts()
 }
 
-// CheckPassword returns the account of an address and a password; LogIn also checks a code. An unknown address is treated like a
-// known one with a wrong password: it takes about the same time and is locked out alike, so that a client cannot find out whether
-// the account exists. The lock-out holds only for the network of the failures: the owner can still log in from another.
-// ErrDisabled is returned only after the right password.
+// CheckPassword returns the account of an address and a password; LogIn also checks a code. An unknown address is
+// treated like a known one with a wrong password: it takes about the same time and is locked out alike, so that a
+// client cannot find out whether the account exists. The lock-out holds only for the network of the failures: the owner
+// can still log in from another. ErrDisabled is returned only after the right password.
 func (l *Logins) CheckPassword(ctx context.Context, login Login, now time.Time) (User, error) {
 	rec, err := l.matchPassword(ctx, login, now)
 	if err != nil {
@@ -164,7 +164,8 @@ func (l *Logins) matchPassword(ctx context.Context, login Login, now time.Time) 
 		return userRecord{}, err
 	}
 	defer done()
-	// Counted before the comparison, so that a hundred concurrent attempts count as a hundred, and after the wait for a slot.
+	// Counted before the comparison, so that a hundred concurrent attempts count as a hundred, and after the wait for a
+	// slot.
 	until, err := l.countFailure(k, now)
 	if err != nil {
 		return userRecord{}, err
@@ -177,7 +178,8 @@ func (l *Logins) matchPassword(ctx context.Context, login Login, now time.Time) 
 	if err == nil {
 		rec, err = readUser(l.db, string(id))
 	}
-	if errors.Is(err, ErrNotFound) { // it takes the time of a comparison: an unknown address is not answered faster than a known one
+	// it takes the time of a comparison: an unknown address is not answered faster than a known one
+	if errors.Is(err, ErrNotFound) {
 		l.passwords.cost.derive(login.Password, make([]byte, 16), 32)
 		return userRecord{}, ErrBadCredentials
 	}
@@ -201,8 +203,8 @@ type NewPassword struct {
 	By       string
 }
 
-// SetPassword replaces the account's password, ends its sessions except the one to keep, lifts a lock-out, and deletes a reset
-// token, unless a part of allowed, in the same commit, returns an error.
+// SetPassword replaces the account's password, ends its sessions except the one to keep, lifts a lock-out, and deletes
+// a reset token, unless a part of allowed, in the same commit, returns an error.
 func (l *Logins) SetPassword(ctx context.Context, account string, p NewPassword, now time.Time, allowed ...Part) error {
 	if err := checkPasswordLength(p.Password); err != nil {
 		return err
@@ -242,8 +244,8 @@ type reset struct {
 	Expires time.Time `json:"expires"`
 }
 
-// NewReset makes a token that is valid once, within an hour, to set a new password for the account. It replaces an earlier token. Only
-// this call returns it.
+// NewReset makes a token that is valid once, within an hour, to set a new password for the account. It replaces an
+// earlier token. Only this call returns it.
 func (l *Logins) NewReset(account, by string, now time.Time) (token string, expires time.Time, err error) {
 	secret := base62.Random(tokenLength)
 	one := reset{hashSecret(secret), now.Add(resetTime).UTC()}
@@ -261,7 +263,8 @@ func (l *Logins) NewReset(account, by string, now time.Time) (token string, expi
 	return account + "." + secret, one.Expires, nil
 }
 
-// ResetPassword uses up a token: it replaces the password, lifts a lock-out, and ends all sessions. from is the client's address.
+// ResetPassword uses up a token: it replaces the password, lifts a lock-out, and ends all sessions. from is the
+// client's address.
 func (l *Logins) ResetPassword(ctx context.Context, token, password, from string, now time.Time) error {
 	account, secret, _ := strings.Cut(token, ".")
 	if checkName("account", account) != nil {
@@ -276,7 +279,8 @@ func (l *Logins) ResetPassword(ctx context.Context, token, password, from string
 			return err
 		}
 		sent := hashSecret(secret)
-		if rec.Disabled || rec.Reset == nil || !now.Before(rec.Reset.Expires) || subtle.ConstantTimeCompare(sent[:], rec.Reset.Hash[:]) != 1 {
+		if rec.Disabled || rec.Reset == nil || !now.Before(rec.Reset.Expires) ||
+			subtle.ConstantTimeCompare(sent[:], rec.Reset.Hash[:]) != 1 {
 			return ErrNoReset
 		}
 		return nil

@@ -32,8 +32,9 @@ type hashCost struct {
 // defaultCost is about 20 ms and 19 MiB: RFC 9106 section 4 lets memory be traded for passes where it is scarce.
 var defaultCost = hashCost{time: 2, memoryKiB: 19 << 10, threads: 1}
 
-// maxRunningHashes bounds the memory and the processors that logins can use together, and maxWaitingHashes how many more may wait: a
-// third of a second of work. More are refused at once, so that an attack does not make other clients wait.
+// maxRunningHashes bounds the memory and the processors that logins can use together, and maxWaitingHashes how many
+// more may wait: a third of a second of work. More are refused at once, so that an attack does not make other clients
+// wait.
 const (
 	maxRunningHashes = 2
 	maxWaitingHashes = 32
@@ -50,11 +51,12 @@ type passwords struct {
 }
 
 func newPasswords(cost hashCost) *passwords {
-	return &passwords{cost: cost, queue: make(chan struct{}, maxRunningHashes+maxWaitingHashes), slots: make(chan struct{}, maxRunningHashes)}
+	return &passwords{cost: cost, queue: make(chan struct{}, maxRunningHashes+maxWaitingHashes),
+		slots: make(chan struct{}, maxRunningHashes)}
 }
 
-// acquire waits until the caller may compute a hash; the caller calls done afterwards. It gives up with ctx, and at once if too
-// many wait already.
+// acquire waits until the caller may compute a hash; the caller calls done afterwards. It gives up with ctx, and at
+// once if too many wait already.
 func (p *passwords) acquire(ctx context.Context) (done func(), err error) {
 	select {
 	case p.queue <- struct{}{}:
@@ -119,7 +121,8 @@ func parseHash(s string) (passwordHash, error) {
 	salt, saltErr := base64.RawStdEncoding.DecodeString(parts[4])
 	sum, sumErr := base64.RawStdEncoding.DecodeString(parts[5])
 	h.salt, h.sum = salt, sum
-	if errors.Join(err, saltErr, sumErr) != nil || len(sum) != 32 || h.cost.memoryKiB > maxCostKiB || h.cost.time < 1 || h.cost.time > 64 ||
+	if errors.Join(err, saltErr, sumErr) != nil || len(sum) != 32 || h.cost.memoryKiB > maxCostKiB || h.cost.time < 1 ||
+		h.cost.time > 64 ||
 		h.cost.threads < 1 {
 		return passwordHash{}, errBadHash
 	}

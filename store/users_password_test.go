@@ -156,7 +156,8 @@ func TestLockoutsSurviveARestart(t *testing.T) {
 	s := open(t, disk)
 	HashCheaply(s)
 	require.ErrorIs(t, wrong(s, emails[1]), ErrBadCredentials)
-	_, err := s.LogIn(t.Context(), Login{Email: emails[0], Password: "long enough", Code: w.code(), From: stranger}, w.now)
+	_, err := s.LogIn(t.Context(), Login{Email: emails[0], Password: "long enough", Code: w.code(), From: stranger},
+		w.now)
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 	s = open(t, disk)

@@ -19,7 +19,10 @@ func TestPreallocatedLogIsRead(t *testing.T) {
 	defer s.Close()
 	name := func(i int) []byte { return key(tableSetting, fmt.Sprintf("%08d", i)) }
 	for i := range 60 {
-		require.NoError(t, s.Commit("", func(b *pebble.Batch) error { return b.Set(name(i), make([]byte, (i+1)*997), nil) }))
+		require.NoError(t, s.Commit("", func(b *pebble.Batch) error {
+			return b.Set(name(i), make([]byte, (i+1)*997),
+				nil)
+		}))
 		if i%20 != 19 {
 			continue
 		}

@@ -27,7 +27,8 @@ type Listener struct {
 // Handler serves metrics, pprof, debug pages and health.
 func (l Listener) Handler() http.Handler {
 	mux := http.NewServeMux()
-	metrics := promhttp.HandlerOpts{MaxRequestsInFlight: 4, ErrorHandling: promhttp.ContinueOnError} // a metric that fails does not hide the others
+	// a metric that fails does not hide the others
+	metrics := promhttp.HandlerOpts{MaxRequestsInFlight: 4, ErrorHandling: promhttp.ContinueOnError}
 	if l.Log != nil {
 		metrics.ErrorLog = slog.NewLogLogger(l.Log.Handler(), slog.LevelError)
 	}
@@ -50,7 +51,8 @@ func (l Listener) Handler() http.Handler {
 		mux.Handle("GET /debug/probes", l.Probes)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		httpd.WriteRefusal(w, httpd.Refuse(httpd.NotFound, "There is nothing here: see /metrics, /debug/pprof/, /debug/config, /debug/probes, /healthz, /readyz."))
+		httpd.WriteRefusal(w, httpd.Refuse(httpd.NotFound,
+			"There is nothing here: see /metrics, /debug/pprof/, /debug/config, /debug/probes, /healthz, /readyz."))
 	})
 	return mux
 }

@@ -1,5 +1,5 @@
-// Package apidocs makes the pages that describe the API from its description in OpenAPI: the reference, and the part of the
-// description for customers.
+// Package apidocs makes the pages that describe the API from its description in OpenAPI: the reference, and the part of
+// the description for customers.
 //
 // Invariants:
 //  1. Paths for admins and of the dashboard are in neither, and no component that only they use is.

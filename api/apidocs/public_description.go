@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// publicDescription is the public part of the description: the API for customers. The paths for admins and the dashboard, and
-// the components that only they use, are left out; openapi.yaml has them all.
+// publicDescription is the public part of the description: the API for customers. The paths for admins and the
+// dashboard, and the components that only they use, are left out; openapi.yaml has them all.
 func publicDescription(whole []byte) (root docNode, err error) {
 	if err := json.Unmarshal(whole, &root); err != nil {
 		return nil, err

@@ -117,7 +117,8 @@ func (d docsBuilder) resolveRef(n docNode) docNode {
 
 func (d docsBuilder) reference() reference {
 	info := d.root.child("info")
-	r := reference{Title: info.text("title") + ": " + info.text("summary"), About: info.text("description"), Style: template.CSS(docsStyle)}
+	r := reference{Title: info.text("title") + ": " + info.text("summary"), About: info.text("description"),
+		Style: template.CSS(docsStyle)}
 	for _, t := range d.root.list("tags") {
 		r.Tags = append(r.Tags, chapter{Name: t.text("name"), About: t.text("description")})
 	}
@@ -139,7 +140,8 @@ func (d docsBuilder) reference() reference {
 }
 
 func (d docsBuilder) operation(method, path string, item, op docNode) operation {
-	o := operation{ID: op.text("operationId"), Method: strings.ToUpper(method), Path: path, Summary: op.text("summary"), About: op.text("description"),
+	o := operation{ID: op.text("operationId"), Method: strings.ToUpper(method), Path: path, Summary: op.text("summary"),
+		About:  op.text("description"),
 		Access: "With an API key"}
 	if _, own := op["security"]; own {
 		o.Access = "Without a key"
@@ -147,7 +149,8 @@ func (d docsBuilder) operation(method, path string, item, op docNode) operation 
 	for _, p := range slices.Concat(item.list("parameters"), op.list("parameters")) {
 		p = d.resolveRef(p)
 		required, _ := p["required"].(bool)
-		o.Parameters = append(o.Parameters, parameter{p.text("name"), p.text("in"), d.typeOf(p.child("schema")), p.text("description"), required})
+		o.Parameters = append(o.Parameters, parameter{p.text("name"), p.text("in"), d.typeOf(p.child("schema")),
+			p.text("description"), required})
 	}
 	content := op.child("requestBody").child("content")
 	for _, kind := range slices.Sorted(maps.Keys(content)) {
@@ -188,7 +191,8 @@ func (d docsBuilder) fields(schema docNode) []parameter {
 	var list []parameter
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		p := properties.child(name)
-		list = append(list, parameter{Name: name, Type: d.typeOf(p), About: d.resolveRef(p).text("description"), Required: slices.Contains(required, any(name))})
+		list = append(list, parameter{Name: name, Type: d.typeOf(p), About: d.resolveRef(p).text("description"),
+			Required: slices.Contains(required, any(name))})
 	}
 	return list
 }

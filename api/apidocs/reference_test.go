@@ -22,7 +22,8 @@ func TestPagesAreForCustomers(t *testing.T) {
 	require.NoError(t, json.Unmarshal(whole, &all))
 	require.NoError(t, json.Unmarshal(description.Body, &shown))
 	for path := range all.Paths {
-		hidden := path == "/" || strings.HasPrefix(path, "/v1/admin/") || strings.HasPrefix(path, "/v1/dash/") || strings.HasPrefix(path, "/app") || strings.HasPrefix(path, "/assets/")
+		hidden := path == "/" || strings.HasPrefix(path, "/v1/admin/") || strings.HasPrefix(path, "/v1/dash/") ||
+			strings.HasPrefix(path, "/app") || strings.HasPrefix(path, "/assets/")
 		require.Equal(t, hidden, shown.Paths[path] == nil, path)
 		require.Equal(t, !hidden, strings.Contains(string(docs.Body), ">"+path+"<"), path)
 	}

@@ -3,5 +3,6 @@
 //
 // Invariants:
 //  1. The description is the only list of these names: the server refuses every other one.
-//  2. A body of a media type that the server does not read is an error, so that the program does not start with such a description.
+//  2. A body of a media type that the server does not read is an error, so that the program does not start with such a
+//     description.
 package described

@@ -106,7 +106,8 @@ func (d *description) content(parameters []parameter, o *operation) (c httpd.Con
 	return c, err
 }
 
-// fields returns the names that an object of the schema may have, or each of a list of objects; nil if the schema lists none.
+// fields returns the names that an object of the schema may have, or each of a list of objects; nil if the schema lists
+// none.
 func (d *description) fields(s schema) (*httpd.Fields, error) {
 	if s.Ref != "" {
 		target, known := d.Components.Schemas[strings.TrimPrefix(s.Ref, "#/components/schemas/")]

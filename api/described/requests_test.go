@@ -33,9 +33,12 @@ func TestRequestsOfADescription(t *testing.T) {
 	require.Equal(t, map[string]httpd.Content{
 		"GET /users/{user}": {Query: []string{"lang", "limit"}},
 		"PUT /users/{user}": {Query: []string{"lang"}, Body: httpd.BodyJSON,
-			Fields: &httpd.Fields{Names: []string{"email", "limits", "notes"}, Nested: map[string]*httpd.Fields{"limits": limits}}},
-		"POST /reports": {Body: httpd.BodyJSON, CSV: true, Fields: &httpd.Fields{Names: []string{"reports"}, Nested: map[string]*httpd.Fields{"reports": limits}}},
-		"POST /files":   {Body: httpd.BodyForm, Fields: &httpd.Fields{Names: []string{"file", "name"}, Nested: map[string]*httpd.Fields{}}},
+			Fields: &httpd.Fields{Names: []string{"email", "limits", "notes"},
+				Nested: map[string]*httpd.Fields{"limits": limits}}},
+		"POST /reports": {Body: httpd.BodyJSON, CSV: true,
+			Fields: &httpd.Fields{Names: []string{"reports"}, Nested: map[string]*httpd.Fields{"reports": limits}}},
+		"POST /files": {Body: httpd.BodyForm, Fields: &httpd.Fields{Names: []string{"file", "name"},
+			Nested: map[string]*httpd.Fields{}}},
 	}, all)
 }
 

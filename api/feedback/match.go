@@ -88,7 +88,8 @@ func (m *Matcher) Match(ctx context.Context) error {
 
 // matchAccount offers the account's verdicts to its cases.
 func (m *Matcher) matchAccount(ctx context.Context, account string, cases []feedback.Case) error {
-	a := &accountCases{book: m.Book, byHash: map[feedback.Hash][]*feedback.Case{}, oldest: cases[0].At, newest: cases[0].At}
+	a := &accountCases{book: m.Book, byHash: map[feedback.Hash][]*feedback.Case{}, oldest: cases[0].At,
+		newest: cases[0].At}
 	for i := range cases {
 		c := &cases[i]
 		a.byHash[c.Hash] = append(a.byHash[c.Hash], c)

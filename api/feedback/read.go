@@ -100,7 +100,8 @@ func (r *reader) csv(text []byte) (reports []feedback.Report, err error) {
 	names := slices.Clone(first)
 	for i, name := range names {
 		if !slices.Contains(members, name) || slices.Contains(names[:i], name) {
-			return nil, refuse("line 1: %q is not a column, or is there twice: name each of these at most once: %s.", shorten(name), strings.Join(members, ", "))
+			return nil, refuse("line 1: %q is not a column, or is there twice: name each of these at most once: %s.",
+				shorten(name), strings.Join(members, ", "))
 		}
 	}
 	for {

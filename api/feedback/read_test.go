@@ -61,7 +61,8 @@ func TestRowsAreReadInAnyPieces(t *testing.T) {
 {"row":3,"email":"bo@shop.test","status":"INVALID","score":3,"reason":"mailbox_not_found","smtp_provider":"gmail","verified_at":"2026-03-01T12:00:01Z"}
 `
 	for size := 1; size <= len(text); size += 7 {
-		cases := []feedback.Case{{Report: feedback.Report{Hash: book.HashOf("ann@shop.test"), At: noon}}, {Report: feedback.Report{Hash: book.HashOf("bo@shop.test"), At: noon}},
+		cases := []feedback.Case{{Report: feedback.Report{Hash: book.HashOf("ann@shop.test"), At: noon}},
+			{Report: feedback.Report{Hash: book.HashOf("bo@shop.test"), At: noon}},
 			{Report: feedback.Report{Hash: book.HashOf("cy@shop.test"), At: noon}}}
 		r := rowReader{to: &accountCases{book: book, byHash: map[feedback.Hash][]*feedback.Case{}}}
 		for i := range cases {

@@ -81,7 +81,8 @@ func SendAccuracy(c *httpd.Call, book *feedback.Book, account string) error {
 	rows := make([]row, len(sum.Rows))
 	for i, r := range sum.Rows {
 		rows[i] = row{Receiver: r.Receiver, Status: r.Status.String(), N: r.N, Delivered: r.Counts[outcome.Delivered],
-			Complained: r.Counts[outcome.Complained], Bounced: r.Counts[outcome.Bounced], Unclear: r.Counts[outcome.Unclear],
+			Complained: r.Counts[outcome.Complained], Bounced: r.Counts[outcome.Bounced],
+			Unclear:  r.Counts[outcome.Unclear],
 			Accuracy: shown(r.Accuracy), Deliverable: shown(r.Deliverable)}
 		if name := r.Reason.String(); name != "" {
 			rows[i].Reason = &name

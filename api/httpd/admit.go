@@ -29,7 +29,8 @@ func (c *Call) admit() error {
 	if err := c.checkQuery(); err != nil || c.route.Body == BodyNone {
 		return err
 	}
-	if coding := h.Peek(fasthttp.HeaderContentEncoding); len(coding) > 0 && !strings.EqualFold(string(coding), "identity") {
+	if coding := h.Peek(fasthttp.HeaderContentEncoding); len(coding) > 0 &&
+		!strings.EqualFold(string(coding), "identity") {
 		return Refuse(mediaType, "The body must not have a Content-Encoding: send it plain (a file in a form may be packed).")
 	}
 	if kind := h.ContentType(); c.route.Body == BodyJSON && string(kind) == "application/json" {
@@ -100,7 +101,8 @@ func (c *Call) readJSON() error {
 // maxEmptyBody bounds a body that may only be an empty object, in bytes.
 const maxEmptyBody = 1 << 10
 
-// refuseBody refuses the body of a request that takes none, except for the empty object that some clients send with every POST.
+// refuseBody refuses the body of a request that takes none, except for the empty object that some clients send with
+// every POST.
 func (c *Call) refuseBody() error {
 	b, err := io.ReadAll(io.LimitReader(&c.body, maxEmptyBody))
 	if err != nil || len(b) == 0 {

@@ -50,7 +50,8 @@ func (b *body) Read(p []byte) (int, error) {
 	case b.bytesRead > b.limit:
 		b.err = Refuse(TooLarge, "The body is over %d bytes: send less.", b.limit)
 		return 0, b.err
-	case err == io.EOF && (b.contentLength >= 0 && b.bytesRead < b.contentLength || b.contentLength < 0 && isClientClosed(b.conn)):
+	case err == io.EOF && (b.contentLength >= 0 && b.bytesRead < b.contentLength ||
+		b.contentLength < 0 && isClientClosed(b.conn)):
 		err = io.ErrUnexpectedEOF // the stream itself ends without an error when the client closes
 	}
 	b.err = bodyError(err)
@@ -63,7 +64,8 @@ func bodyError(err error) error {
 	case err == nil, err == io.EOF:
 		return err
 	case isTimeout(err):
-		return &Refusal{Kind: Malformed, Detail: "The body timed out: send it without long pauses.", closeConn: true, Cause: err}
+		return &Refusal{Kind: Malformed, Detail: "The body timed out: send it without long pauses.", closeConn: true,
+			Cause: err}
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return &Refusal{Kind: Malformed, Detail: "The body ended early: send all of it.", closeConn: true, Cause: err}
 	}

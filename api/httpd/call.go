@@ -24,7 +24,8 @@ type Call struct {
 	Started time.Time
 	Param   string // the parameter of the route's path
 	Account string // for the log; set by Admit
-	// App is what the application keeps of the request; set by Admit. A call that is used again has the reset one of an earlier request.
+	// App is what the application keeps of the request; set by Admit. A call that is used again has the reset one of an
+	// earlier request.
 	App App
 
 	server   *Server
@@ -105,7 +106,8 @@ func (s *Server) handleExpectContinue(ctx *fasthttp.RequestCtx) int {
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	c := s.beginCall(ctx)
 	ctx.RemoveUserValue(callKey)
-	c.body = body{r: ctx.RequestBodyStream(), conn: ctx.Conn(), contentLength: int64(ctx.Request.Header.ContentLength()), limit: c.bodyLimit()}
+	c.body = body{r: ctx.RequestBodyStream(), conn: ctx.Conn(),
+		contentLength: int64(ctx.Request.Header.ContentLength()), limit: c.bodyLimit()}
 	if c.body.contentLength == 0 {
 		c.body.r = nil
 	}
@@ -123,8 +125,9 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 		c.finish(err)
 		return
 	}
-	// Requests that have arrived are handled first, and then all answers are written in a row: that uses the processor's caches
-	// better (`bench single`). Their calls go back to the pool, as no answer is a stream, which could still use its call.
+	// Requests that have arrived are handled first, and then all answers are written in a row: that uses the
+	// processor's caches better (`bench single`). Their calls go back to the pool, as no answer is a stream, which
+	// could still use its call.
 	runtime.Gosched()
 	c.finish(err)
 	if c.App != nil {
@@ -164,7 +167,8 @@ func (c *Call) run() (err error) {
 			if c.server.deps.Fatal != nil && c.server.deps.Fatal(p) {
 				panic(p)
 			}
-			c.server.log.Error("handler panicked", "request", c.ID, "route", c.route.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			c.server.log.Error("handler panicked", "request", c.ID, "route", c.route.Path, "panic", fmt.Sprint(p),
+				"stack", string(debug.Stack()))
 			r := NewFailure(nil)
 			r.closeConn = true
 			err = r
@@ -239,9 +243,10 @@ var (
 	headerRemaining = []byte("RateLimit-Remaining")
 	headerReset     = []byte("RateLimit-Reset")
 	headerTransport = []byte("Strict-Transport-Security")
-	onlyTLS         = []byte("max-age=31536000") // of this host only: its sub-domains may not be ours (RFC 6797 section 6.1)
-	noSniff         = []byte("nosniff")
-	noStore         = []byte("no-store")
+	// of this host only: its sub-domains may not be ours (RFC 6797 section 6.1)
+	onlyTLS = []byte("max-age=31536000")
+	noSniff = []byte("nosniff")
+	noStore = []byte("no-store")
 )
 
 func (c *Call) setNumber(header []byte, n int) {
@@ -281,7 +286,8 @@ func (c *Call) writeError(r *Refusal) {
 // refuseUnreadable answers a request that could not be read: a broken or late header, or a body that breaks at once.
 func (s *Server) refuseUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	if cc, ok := ctx.Conn().(*clientConn); ok && isTimeout(err) && !cc.received.Load() {
-		_ = cc.Close() // browsers open connections in advance: an answer without a request could be taken for that to the first one
+		// browsers open connections in advance: an answer without a request could be taken for that to the first one
+		_ = cc.Close()
 		return
 	}
 	c := s.newCall(ctx)

@@ -19,8 +19,8 @@ func isTrusted(proxies []netip.Prefix, a netip.Addr) bool {
 	return false
 }
 
-// clientAddr is the address of a request's client. A trusted proxy is believed only about the hop before it: the list is
-// read from its end, where our own proxies write, to the first address that is not one of them. The client may have
+// clientAddr is the address of a request's client. A trusted proxy is believed only about the hop before it: the list
+// is read from its end, where our own proxies write, to the first address that is not one of them. The client may have
 // written anything before that.
 func clientAddr(peer netip.Addr, forwarded []string, proxies []netip.Prefix) netip.Addr {
 	at := peer.Unmap().WithZone("")

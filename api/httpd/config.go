@@ -12,8 +12,9 @@ type Config struct {
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For is used; default: none
 	TLS            *tls.Config    // default: none, for a server behind a TLS proxy
 
-	MaxConns      int           // open connections; default 16,384
-	MaxConnsPerIP int           // of one client address or IPv6 /64, and four times that of a /48, except trusted proxies; default 1,024
+	MaxConns int // open connections; default 16,384
+	// of one client address or IPv6 /64, and four times that of a /48, except trusted proxies; default 1,024
+	MaxConnsPerIP int
 	MaxHeader     int           // bytes of request line and header; default 16 KiB
 	MaxUpload     int64         // bytes of an upload on the wire; default 9 GiB
 	HeaderTimeout time.Duration // to send the header, and the whole of a small body; default 10 s

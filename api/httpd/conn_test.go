@@ -78,7 +78,8 @@ func (p fakeConn) RemoteAddr() net.Addr { return p.from }
 func TestConnectionsPerNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ln := make(fakeListener)
-		cl := newConnectionLimiter(ln, Config{MaxConns: 100, MaxConnsPerIP: 2, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("2001:db8:ffff::/48")}}.WithDefaults())
+		cl := newConnectionLimiter(ln, Config{MaxConns: 100, MaxConnsPerIP: 2,
+			TrustedProxies: []netip.Prefix{netip.MustParsePrefix("2001:db8:ffff::/48")}}.WithDefaults())
 		accepted := make(chan net.Conn, 1)
 		done := make(chan struct{})
 		go func() {
@@ -105,7 +106,8 @@ func TestConnectionsPerNetwork(t *testing.T) {
 		require.NotNil(t, first)
 		require.NotNil(t, connect("[2001:db8:1:1::2]:1"))
 		require.Nil(t, connect("[2001:db8:1:1::3]:1"), "the third of a /64")
-		for _, from := range []string{"[2001:db8:1:2::1]:1", "[2001:db8:1:2::2]:1", "[2001:db8:1:3::1]:1", "[2001:db8:1:3::2]:1", "[2001:db8:1:4::1]:1", "[2001:db8:1:4::2]:1"} {
+		for _, from := range []string{"[2001:db8:1:2::1]:1", "[2001:db8:1:2::2]:1", "[2001:db8:1:3::1]:1",
+			"[2001:db8:1:3::2]:1", "[2001:db8:1:4::1]:1", "[2001:db8:1:4::2]:1"} {
 			require.NotNil(t, connect(from))
 		}
 		require.Nil(t, connect("[2001:db8:1:5::1]:1"), "the ninth of a /48")

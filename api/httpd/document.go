@@ -268,7 +268,8 @@ func escapedText(raw []byte, name string) (s string, err error) {
 	if raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
 		return "", Refuse(Unacceptable, "%s must be a string.", name)
 	}
-	if strings.ContainsRune(s, utf8.RuneError) && !bytes.Contains(raw, []byte("\uFFFD")) && !bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`)) {
+	if strings.ContainsRune(s, utf8.RuneError) && !bytes.Contains(raw, []byte("\uFFFD")) &&
+		!bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`)) {
 		return "", Refuse(Unacceptable, "%s has half of a surrogate pair: escape both halves.", name)
 	}
 	return s, nil

@@ -36,9 +36,12 @@ func TestDocumentRefusals(t *testing.T) {
 		body string
 		kind Kind
 	}{
-		{"", Malformed}, {" \n", Malformed}, {"{", Malformed}, {`{"email":}`, Malformed}, {`{"email":"a"`, Malformed}, {`{'email':'a'}`, Malformed},
-		{`{"email":"a"}{}`, Malformed}, {"{\"email\":\"a\x00b\"}", Malformed}, {"{\"email\":\"a\xff\"}", Malformed}, {"\xef\xbb\xbf{}", Malformed},
-		{strings.Repeat("[", 33) + strings.Repeat("]", 33), Malformed}, {strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40), Malformed},
+		{"", Malformed}, {" \n", Malformed}, {"{", Malformed}, {`{"email":}`, Malformed}, {`{"email":"a"`, Malformed},
+		{`{'email':'a'}`, Malformed},
+		{`{"email":"a"}{}`, Malformed}, {"{\"email\":\"a\x00b\"}", Malformed}, {"{\"email\":\"a\xff\"}", Malformed},
+		{"\xef\xbb\xbf{}", Malformed},
+		{strings.Repeat("[", 33) + strings.Repeat("]", 33), Malformed},
+		{strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40), Malformed},
 		{"[]", Unacceptable}, {`"a"`, Unacceptable}, {"null", Unacceptable}, {"12", Unacceptable},
 	} {
 		_, err := ParseDocument([]byte(c.body))
@@ -80,7 +83,8 @@ func TestDocumentTypes(t *testing.T) {
 
 // TestListsOfObjects: unknown members are found in lists too, and a refusal says where.
 func TestListsOfObjects(t *testing.T) {
-	fields := &Fields{Names: []string{"list", "texts"}, Nested: map[string]*Fields{"list": {Names: []string{"email", "at"}}}}
+	fields := &Fields{Names: []string{"list", "texts"},
+		Nested: map[string]*Fields{"list": {Names: []string{"email", "at"}}}}
 	d, err := ParseDocument([]byte(`{"list":[{"email":"a"},{"emial":"b"}],"texts":["x"]}`))
 	require.NoError(t, err)
 	require.EqualError(t, d.check(fields), `list[1]: "emial" is not known: did you mean email? Known are email, at.`)

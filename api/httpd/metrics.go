@@ -19,7 +19,8 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Name: "probity_http_requests_total", Help: "Requests by route, method and status.",
 		}, []string{"method", "route", "status"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "probity_http_request_duration_seconds", Help: "Time from a request's header to its answer, by route.",
+			Name:    "probity_http_request_duration_seconds",
+			Help:    "Time from a request's header to its answer, by route.",
 			Buckets: []float64{.001, .005, .02, .1, .15, .5, 1, 3, 10, 30, 120, 600},
 		}, []string{"route"}),
 	}

@@ -35,8 +35,8 @@ func checkName(name string, known []string) error {
 		quoteName(name), nearest, strings.Join(known, ", "))
 }
 
-// editDistance returns how many bytes must be added, dropped, replaced or swapped with their neighbour to turn one short
-// string into another (the optimal string alignment distance).
+// editDistance returns how many bytes must be added, dropped, replaced or swapped with their neighbour to turn one
+// short string into another (the optimal string alignment distance).
 func editDistance(a, b string) int {
 	var rows [3][maxKnownName + 1]int
 	before, last, now := &rows[0], &rows[1], &rows[2]

@@ -20,7 +20,8 @@ func TestUnknownNameIsRefusedWithTheNearest(t *testing.T) {
 		"hasheader": "has_header", "max_hour": "max_hours", "names": "name", "email-column": "email_column",
 		"Email Column": "email_column", "callback": "callback_url",
 		"header": "has_header", "notify_url": "callback_url", "webhook_url": "callback_url"} {
-		require.ErrorContains(t, checkName(name, knownParts), "did you mean "+meant+"? Known are callback_url, name, ", name)
+		require.ErrorContains(t, checkName(name, knownParts), "did you mean "+meant+"? Known are callback_url, name, ",
+			name)
 	}
 	for _, name := range []string{"", "submit", "csrf_token", "check_smtp", "start", strings.Repeat("\u0130", 16),
 		strings.Repeat("x", 100), "\xff\x00"} {

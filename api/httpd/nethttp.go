@@ -28,7 +28,8 @@ func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	s.Handle(&ctx)
 	status := ctx.Response.StatusCode()
-	answer := &http.Response{Request: req, StatusCode: status, Status: strconv.Itoa(status) + " " + http.StatusText(status), Header: http.Header{}, ContentLength: -1}
+	answer := &http.Response{Request: req, StatusCode: status,
+		Status: strconv.Itoa(status) + " " + http.StatusText(status), Header: http.Header{}, ContentLength: -1}
 	for name, value := range ctx.Response.Header.All() {
 		answer.Header.Add(string(name), string(value))
 	}
@@ -53,8 +54,9 @@ func (b streamedBody) Close() error {
 	return err
 }
 
-// RefuseForeignHosts refuses requests whose host is neither localhost nor an address. A page in a browser on this machine can
-// make its own name resolve to loopback and then read the answers (DNS rebinding); it cannot do so with these hosts.
+// RefuseForeignHosts refuses requests whose host is neither localhost nor an address. A page in a browser on this
+// machine can make its own name resolve to loopback and then read the answers (DNS rebinding); it cannot do so with
+// these hosts.
 func RefuseForeignHosts(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host

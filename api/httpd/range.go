@@ -13,8 +13,8 @@ type ByteRange struct {
 	IsRange  bool
 }
 
-// RequestedRange reads the Range header (RFC 9110, section 14.2): one range of bytes. It ignores a header that it cannot read,
-// and any if If-Range names another tag.
+// RequestedRange reads the Range header (RFC 9110, section 14.2): one range of bytes. It ignores a header that it
+// cannot read, and any if If-Range names another tag.
 func (c *Call) RequestedRange(size int64, tag string) (ByteRange, error) {
 	all := ByteRange{To: size}
 	header := string(c.Ctx.Request.Header.Peek(fasthttp.HeaderRange))
@@ -33,7 +33,8 @@ func (c *Call) RequestedRange(size int64, tag string) (ByteRange, error) {
 	return ByteRange{from, to, true}, nil
 }
 
-// parseRange returns the bytes [from, to) of a file that a Range header requests; from is not below to if there are none.
+// parseRange returns the bytes [from, to) of a file that a Range header requests; from is not below to if there are
+// none.
 func parseRange(header string, size int64) (from, to int64, ok bool) {
 	spec, isBytes := strings.CutPrefix(header, "bytes=")
 	first, last, isRange := strings.Cut(strings.TrimSpace(spec), "-")

@@ -7,7 +7,8 @@ import (
 )
 
 func FuzzRange(f *testing.F) {
-	for _, s := range []string{"bytes=0-9", "bytes=-5", "bytes=9-", "bytes=", "bytes=1-0", "bytes=99999999999999999999-"} {
+	for _, s := range []string{"bytes=0-9", "bytes=-5", "bytes=9-", "bytes=", "bytes=1-0",
+		"bytes=99999999999999999999-"} {
 		f.Add(s, int64(100))
 	}
 	f.Fuzz(func(t *testing.T, header string, size int64) {

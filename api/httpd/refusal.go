@@ -46,8 +46,10 @@ const (
 	Unavailable
 )
 
-var kindStatus = [...]int{Failed: 500, Malformed: 400, Unauthorized: 401, PaymentRequired: 402, Forbidden: 403, NotFound: 404,
-	wrongMethod: 405, Conflict: 409, Gone: 410, TooLarge: 413, mediaType: 415, badRange: 416, Unacceptable: 422, TooMany: 429,
+var kindStatus = [...]int{Failed: 500, Malformed: 400, Unauthorized: 401, PaymentRequired: 402, Forbidden: 403,
+	NotFound:    404,
+	wrongMethod: 405, Conflict: 409, Gone: 410, TooLarge: 413, mediaType: 415, badRange: 416, Unacceptable: 422,
+	TooMany:     429,
 	Unavailable: 503}
 
 // Refusal is an error answer. The code that knows what the client can do about it makes it.
@@ -116,7 +118,8 @@ func (r *Refusal) headers() map[string]string {
 	return h
 }
 
-// body is the body of a refusal. Angle brackets are not escaped: people read it, and it is never HTML (sent with nosniff).
+// body is the body of a refusal. Angle brackets are not escaped: people read it, and it is never HTML (sent with
+// nosniff).
 func (r *Refusal) body() []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

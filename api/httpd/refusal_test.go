@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDocumentsHaveEveryErrorStatus: the table of docs/api.md and the description know each status that a refusal can have.
+// TestDocumentsHaveEveryErrorStatus: the table of docs/api.md and the description know each status that a refusal can
+// have.
 func TestDocumentsHaveEveryErrorStatus(t *testing.T) {
 	table, err := os.ReadFile("../../docs/api.md")
 	require.NoError(t, err)

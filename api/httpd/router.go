@@ -36,14 +36,15 @@ type Route struct {
 	Method string
 	Path   string // as in the description, the label of logs and metrics; a segment "{...}" is a parameter
 	Content
-	WhileDraining bool  // served while the server drains
-	PageQuery     bool  // the query is of the page that is served, which reads it in the browser: nothing of it is refused
-	MaxBody       int64 // bytes of a body that is held in memory; 0 is MaxJSON
-	// Frequent says that many requests arrive together: their answers are written in a row, and their calls are used again, so
-	// that no answer may be a stream.
+	WhileDraining bool // served while the server drains
+	// the query is of the page that is served, which reads it in the browser: nothing of it is refused
+	PageQuery bool
+	MaxBody   int64 // bytes of a body that is held in memory; 0 is MaxJSON
+	// Frequent says that many requests arrive together: their answers are written in a row, and their calls are used
+	// again, so that no answer may be a stream.
 	Frequent bool
-	// Admit decides about a request by all that is known without its body, before the first byte of it is requested. It runs once
-	// for each request, also before "Expect: 100-continue" is answered.
+	// Admit decides about a request by all that is known without its body, before the first byte of it is requested. It
+	// runs once for each request, also before "Expect: 100-continue" is answered.
 	Admit func(*Call) error
 	// Handle answers an admitted request.
 	Handle func(*Call) error
@@ -77,8 +78,9 @@ func newRouter(routes []Route, m *metrics) router {
 	return t
 }
 
-// find finds the route of a path as it was sent, and the value of its parameter. For a path with other methods the refusal
-// lists them; any other path is not found. HEAD is GET without a body. A parameter is one segment; only it may be percent-encoded.
+// find finds the route of a path as it was sent, and the value of its parameter. For a path with other methods the
+// refusal lists them; any other path is not found. HEAD is GET without a body. A parameter is one segment; only it may
+// be percent-encoded.
 func (r *router) find(method, path []byte) (*servedRoute, string, error) {
 	if string(method) == "HEAD" {
 		method = []byte("GET")

@@ -10,8 +10,10 @@ import (
 // sampleRoutes have parameters at the end and in the middle, and paths that begin with others.
 func sampleRoutes() []Route {
 	var routes []Route
-	for _, r := range []string{"GET /", "GET /app", "GET /app/", "GET /app/{page}", "GET /app/{page}/{item}", "GET /v1/jobs", "POST /v1/jobs", "GET /v1/jobs/{job}",
-		"DELETE /v1/jobs/{job}", "POST /v1/jobs/{job}/pause", "GET /v1/jobs/{job}/results", "POST /v1/admin/users/{user}/disable"} {
+	for _, r := range []string{"GET /", "GET /app", "GET /app/", "GET /app/{page}", "GET /app/{page}/{item}",
+		"GET /v1/jobs", "POST /v1/jobs", "GET /v1/jobs/{job}",
+		"DELETE /v1/jobs/{job}", "POST /v1/jobs/{job}/pause", "GET /v1/jobs/{job}/results",
+		"POST /v1/admin/users/{user}/disable"} {
 		method, path, _ := strings.Cut(r, " ")
 		routes = append(routes, Route{Method: method, Path: path})
 	}

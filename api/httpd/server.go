@@ -21,7 +21,8 @@ type Deps struct {
 	NewID func() string
 	// Refusal is the answer to an error of a route's Admit or Handle.
 	Refusal func(error) *Refusal
-	// Finished is called with each request that was admitted or refused by Admit, before its answer is sent; nil: nothing is.
+	// Finished is called with each request that was admitted or refused by Admit, before its answer is sent; nil:
+	// nothing is.
 	Finished func(*Call, Outcome)
 	// Fatal reports that a panic of a handler must end the process; nil: none must.
 	Fatal   func(panicked any) bool
@@ -73,8 +74,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 			s.uploadPaths = append(s.uploadPaths, r.Path)
 		}
 	}
-	// Its own limits of body, connections per address and write time are not used: the first is off for streams, the second does not
-	// know trusted proxies, and the third covers a whole download.
+	// Its own limits of body, connections per address and write time are not used: the first is off for streams, the
+	// second does not know trusted proxies, and the third covers a whole download.
 	s.fast = &fasthttp.Server{
 		NoDefaultServerHeader:        true,
 		Handler:                      s.Handle,
@@ -123,7 +124,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener, drainTimeout time.D
 	cl.closeAll()
 	err := <-served
 	s.bodies.Wait()
-	for s.fast.GetCurrentConcurrency() > 0 { // fasthttp finishes the closed connections: the contexts of their requests have ended
+	// fasthttp finishes the closed connections: the contexts of their requests have ended
+	for s.fast.GetCurrentConcurrency() > 0 {
 		time.Sleep(5 * time.Millisecond)
 	}
 	if late != nil {

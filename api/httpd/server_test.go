@@ -48,9 +48,10 @@ func TestReusedCallKeepsNothing(t *testing.T) {
 		c.SetRateLimit(1, 1, time.Second)
 		return nil
 	}
-	base := serveRoutes(t, Route{Method: "GET", Path: "/x/{y}", Frequent: true, Admit: admit, Handle: func(c *Call) error {
-		return c.SendJSON(StatusOK, []any{c.Param, c.App.(*sampleApp).requests})
-	}}, Route{Method: "GET", Path: "/plain", Frequent: true, Admit: admitAll, Handle: func(c *Call) error {
+	base := serveRoutes(t, Route{Method: "GET", Path: "/x/{y}", Frequent: true, Admit: admit,
+		Handle: func(c *Call) error {
+			return c.SendJSON(StatusOK, []any{c.Param, c.App.(*sampleApp).requests})
+		}}, Route{Method: "GET", Path: "/plain", Frequent: true, Admit: admitAll, Handle: func(c *Call) error {
 		return c.SendJSON(StatusOK, c.Account+c.Param)
 	}})
 	for range 20 {
@@ -67,8 +68,10 @@ func TestReusedCallKeepsNothing(t *testing.T) {
 }
 
 func TestPanicFailsOneRequest(t *testing.T) {
-	base := serveRoutes(t, Route{Method: "GET", Path: "/panics", Admit: admitAll, Handle: func(*Call) error { panic("a secret") }},
-		Route{Method: "GET", Path: "/works", Admit: admitAll, Handle: func(c *Call) error { return c.SendJSON(StatusOK, map[string]string{}) }})
+	base := serveRoutes(t, Route{Method: "GET", Path: "/panics", Admit: admitAll,
+		Handle: func(*Call) error { panic("a secret") }},
+		Route{Method: "GET", Path: "/works", Admit: admitAll,
+			Handle: func(c *Call) error { return c.SendJSON(StatusOK, map[string]string{}) }})
 	for path, status := range map[string]int{"/panics": 500, "/works": 200} {
 		for range 2 {
 			res, err := http.Get(base + path)

@@ -98,7 +98,8 @@ func (f *Form) set(name, s string) error {
 		}
 		hours, err := httpd.ParseNumber(name, s, 1, ingest.MaxHours)
 		if err != nil {
-			return httpd.Refuse(httpd.Unacceptable, "max_hours must be auto, or a whole number from 1 to %d.", ingest.MaxHours)
+			return httpd.Refuse(httpd.Unacceptable, "max_hours must be auto, or a whole number from 1 to %d.",
+				ingest.MaxHours)
 		}
 		f.MaxHours = int(hours)
 	case "start":

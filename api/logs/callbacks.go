@@ -97,7 +97,8 @@ func (cs *Callbacks) row(cb *store.Callback) (listed, error) {
 	if err != nil {
 		return listed{}, err
 	}
-	row := listed{ID: cb.Job, Made: record.Time(cb.Made), State: cb.State, Attempts: cb.Attempts, Next: record.TimeOrNil(cb.Next)}
+	row := listed{ID: cb.Job, Made: record.Time(cb.Made), State: cb.State, Attempts: cb.Attempts,
+		Next: record.TimeOrNil(cb.Next)}
 	if cb.Single {
 		s, err := singles.Read(cs.Store, cb.Job)
 		if err != nil {
@@ -126,7 +127,8 @@ func (cs *Callbacks) attempts(id string) ([]attempt, error) {
 	}
 	attempts := make([]attempt, 0, len(log))
 	for _, a := range log {
-		line := attempt{Number: a.Number, At: record.Time(a.At), Duration: a.Duration.Milliseconds(), Error: record.TextOrNil(a.Error),
+		line := attempt{Number: a.Number, At: record.Time(a.At), Duration: a.Duration.Milliseconds(),
+			Error:  record.TextOrNil(a.Error),
 			Answer: record.TextOrNil(a.Answer), Bytes: a.Bytes, Link: a.Link, Cut: a.Truncated}
 		if a.Status != 0 {
 			line.Status = &a.Status
@@ -153,7 +155,8 @@ func (cs *Callbacks) send(c *httpd.Call, status int, id string, cb store.Callbac
 	if err != nil {
 		return err
 	}
-	return c.SendJSON(status, map[string]any{"status": cb.State, "next_attempt_at": record.TimeOrNil(cb.Next), "attempts": attempts})
+	return c.SendJSON(status, map[string]any{"status": cb.State, "next_attempt_at": record.TimeOrNil(cb.Next),
+		"attempts": attempts})
 }
 
 // Resend makes the callback of a job due again.

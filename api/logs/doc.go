@@ -1,5 +1,5 @@
-// Package logs lets customers look up what their account did: it writes the history of requests and verifications, and serves pages of
-// it.
+// Package logs lets customers look up what their account did: it writes the history of requests and verifications, and
+// serves pages of it.
 //
 // Invariants:
 //

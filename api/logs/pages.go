@@ -80,9 +80,11 @@ func SendVerifications(c *httpd.Call, a Account) error {
 	rows := make([]verification, len(found))
 	for i := range found {
 		v := &found[i]
-		rows[i] = verification{At: record.Time(v.At), Request: v.Request, Email: v.Email, Status: v.Verdict.Status.String(),
-			Score: v.Verdict.Score, Reason: record.TextOrNil(v.Verdict.Reason.String()), FromCache: v.Verdict.FromCache,
-			Credits: v.Credits, Test: v.Test, Receipt: v.Proof && !v.Test, keyOf: name(v.Key)}
+		rows[i] = verification{At: record.Time(v.At), Request: v.Request, Email: v.Email,
+			Status: v.Verdict.Status.String(),
+			Score:  v.Verdict.Score, Reason: record.TextOrNil(v.Verdict.Reason.String()),
+			FromCache: v.Verdict.FromCache,
+			Credits:   v.Credits, Test: v.Test, Receipt: v.Proof && !v.Test, keyOf: name(v.Key)}
 	}
 	return c.SendJSON(httpd.StatusOK, map[string]any{"verifications": rows, "next_cursor": cursorOf(next)})
 }
@@ -187,7 +189,8 @@ func readFilter(c *httpd.Call) (func(*history.Verification) bool, error) {
 	}
 	text, id := strings.ToLower(c.QueryText("q")), c.QueryText("request_id")
 	return func(v *history.Verification) bool {
-		return wanted[v.Verdict.Reason] && (id == "" || v.Request == id) && strings.Contains(strings.ToLower(v.Email), text)
+		return wanted[v.Verdict.Reason] && (id == "" || v.Request == id) &&
+			strings.Contains(strings.ToLower(v.Email), text)
 	}, nil
 }
 

@@ -11,9 +11,10 @@ import (
 	"probity/store/history"
 )
 
-// Record adds a request that was answered at a time, and the verdicts that it was answered with, to the history of its account. Of a
-// single call the proof of its verdict is kept.
-func Record(h *history.History, c *httpd.Call, o httpd.Outcome, at time.Time, by store.Identity, verdicts []results.Single) {
+// Record adds a request that was answered at a time, and the verdicts that it was answered with, to the history of its
+// account. Of a single call the proof of its verdict is kept.
+func Record(h *history.History, c *httpd.Call, o httpd.Outcome, at time.Time, by store.Identity,
+	verdicts []results.Single) {
 	request := history.Request{At: at, ID: c.ID, Status: o.Status, Took: o.Took, Key: by.Key}
 	if o.Detail != "" {
 		request.Detail = redact.Text(o.Detail, "")
@@ -31,8 +32,9 @@ func Record(h *history.History, c *httpd.Call, o httpd.Outcome, at time.Time, by
 }
 
 func verificationOf(r *history.Request, by store.Identity, a *results.Single, proof bool) history.Verification {
-	v := history.Verification{At: r.At, Request: r.ID, Email: a.Email, Key: by.Key, Credits: a.Credits, Test: by.Test, Verdict: a.Verdict,
-		Proof: proof, Node: a.Node}
+	v := history.Verification{At: r.At, Request: r.ID, Email: a.Email, Key: by.Key, Credits: a.Credits, Test: by.Test,
+		Verdict: a.Verdict,
+		Proof:   proof, Node: a.Node}
 	if proof && a.Table != nil {
 		v.Table = a.Table.Hash()
 	}

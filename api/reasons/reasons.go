@@ -57,7 +57,10 @@ func Select(statuses, names []string) (selected []engine.Reason, err error) {
 		}
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(All(), func(r engine.Reason) bool { return r != engine.ReasonNone && r.String() == name }) {
+		if !slices.ContainsFunc(All(), func(r engine.Reason) bool {
+			return r != engine.ReasonNone &&
+				r.String() == name
+		}) {
 			return nil, fmt.Errorf("reason has %q: name some of those that GET /v1/reasons lists", name)
 		}
 	}

@@ -16,8 +16,8 @@ const SimulatedDomain = "example.com"
 const simulatedRetry = 5 * time.Minute
 
 // Simulate is the verdict that a test key gets for an address: <reason>@example.com gets that reason, valid@example.com
-// is VALID, and all others get smtp_not_checked. Its flags and details agree with the reason as in a real verdict; it has
-// no details of a server, because none was probed.
+// is VALID, and all others get smtp_not_checked. Its flags and details agree with the reason as in a real verdict; it
+// has no details of a server, because none was probed.
 func Simulate(a engine.Address) engine.Verdict {
 	reason := engine.ReasonSMTPNotChecked
 	if a.Domain() == SimulatedDomain {
@@ -48,9 +48,11 @@ func Simulate(a engine.Address) engine.Verdict {
 	return v
 }
 
-// checkedNow is the basis of answers that were checked and controlled at once, so that scores equal the figures of the reasons.
+// checkedNow is the basis of answers that were checked and controlled at once, so that scores equal the figures of the
+// reasons.
 var checkedNow = basis.Basis{
-	Check: basis.CheckSameConnection, CheckAge: 1, Control: control.DecoyRefused, Distance: basis.Distance8, Delay: basis.Delay10s,
+	Check: basis.CheckSameConnection, CheckAge: 1, Control: control.DecoyRefused, Distance: basis.Distance8,
+	Delay:   basis.Delay10s,
 	Refused: basis.TallyOf(2), Accepted: basis.TallyOf(2),
 }
 

@@ -52,7 +52,8 @@ func addKey(s *store.Store, by string, now time.Time, wanted func(had []Key) boo
 			return former, nil
 		}
 		if len(keys) >= maxKeys {
-			return nil, httpd.Refuse(httpd.Conflict, "There are %d receipt keys already, and each stays published: no more are made.", maxKeys)
+			return nil, httpd.Refuse(httpd.Conflict,
+				"There are %d receipt keys already, and each stays published: no more are made.", maxKeys)
 		}
 		seed := make([]byte, ed25519.SeedSize)
 		rand.Read(seed)
@@ -71,7 +72,8 @@ func SendKeys(c *httpd.Call, s *store.Store, now time.Time) error {
 	return c.SendJSON(httpd.StatusOK, show(keys))
 }
 
-// SendNewKey makes a key that signs from now on, and answers with all keys. The former stay, so that their receipts can be checked.
+// SendNewKey makes a key that signs from now on, and answers with all keys. The former stay, so that their receipts can
+// be checked.
 func SendNewKey(c *httpd.Call, s *store.Store, by string, now time.Time) error {
 	keys, err := NewKey(s, by, now)
 	if err != nil {
@@ -89,7 +91,8 @@ func show(keys []Key) map[string]any {
 	shown := make([]any, len(keys))
 	for i := range keys {
 		public := keys[i].private().Public().(ed25519.PublicKey)
-		shown[len(keys)-1-i] = map[string]any{"key_id": receipt.KeyID(public), "public_key": base64.StdEncoding.EncodeToString(public),
+		shown[len(keys)-1-i] = map[string]any{"key_id": receipt.KeyID(public),
+			"public_key": base64.StdEncoding.EncodeToString(public),
 			"created_at": keys[i].CreatedAt, "signs": i == len(keys)-1}
 	}
 	return map[string]any{"keys": shown}

@@ -37,7 +37,8 @@ func Add(s *store.Store, answer []byte, a results.Single, now time.Time) ([]byte
 	return append(append(answer, signed...), '}'), nil
 }
 
-// Request is what a receipt is asked of: the single call with an id, else a row of the job that is the parameter of the call.
+// Request is what a receipt is asked of: the single call with an id, else a row of the job that is the parameter of the
+// call.
 type Request struct {
 	Single string
 	Row    int64
@@ -59,15 +60,17 @@ func Read(c *httpd.Call) (q Request, err error) {
 		return q, err
 	}
 	if !d.Has("row") {
-		return q, httpd.Refuse(httpd.Unacceptable, "row is missing: send the number of the row in the results; the first is 1.")
+		return q, httpd.Refuse(httpd.Unacceptable,
+			"row is missing: send the number of the row in the results; the first is 1.")
 	}
 	q.Row, err = d.Number("row", 0, 1, csvfile.MaxRows)
 	return q, err
 }
 
-// OfSingle is the receipt of an earlier single call of an account, from the history: the verdict as it was answered. If the provider
-// table has changed since, where its rules come from is no longer known.
-func OfSingle(s *store.Store, h *history.History, account, request string, table *engine.Table, now time.Time) ([]byte, error) {
+// OfSingle is the receipt of an earlier single call of an account, from the history: the verdict as it was answered. If
+// the provider table has changed since, where its rules come from is no longer known.
+func OfSingle(s *store.Store, h *history.History, account, request string, table *engine.Table,
+	now time.Time) ([]byte, error) {
 	v, err := h.Single(account, request)
 	if errors.Is(err, history.ErrNotFound) {
 		return nil, httpd.Refuse(httpd.NotFound, "There is no such single call in the history of this account: "+
@@ -77,7 +80,8 @@ func OfSingle(s *store.Store, h *history.History, account, request string, table
 		return nil, err
 	}
 	if v.Test {
-		return nil, httpd.Refuse(httpd.Unacceptable, "This verdict of a test key is simulated, and no receipt is signed for it: use a live key.")
+		return nil, httpd.Refuse(httpd.Unacceptable,
+			"This verdict of a test key is simulated, and no receipt is signed for it: use a live key.")
 	}
 	a := results.Single{Email: v.Email, Verdict: v.Verdict, Node: v.Node, Credits: v.Credits, Details: true}
 	if table.Hash() == v.Table {
@@ -91,9 +95,11 @@ func OfSingle(s *store.Store, h *history.History, account, request string, table
 }
 
 // OfRow is the receipt of a row of a finished job.
-func OfRow(ctx context.Context, s *store.Store, c *coordinator.Coordinator, j *store.Job, row int64, now time.Time) ([]byte, error) {
+func OfRow(ctx context.Context, s *store.Store, c *coordinator.Coordinator, j *store.Job, row int64,
+	now time.Time) ([]byte, error) {
 	if !j.Details || j.Test {
-		return nil, httpd.Refuse(httpd.Unacceptable, "This job has no details, so there is nothing to sign: upload the list with details=true and a live key.")
+		return nil, httpd.Refuse(httpd.Unacceptable,
+			"This job has no details, so there is nothing to sign: upload the list with details=true and a live key.")
 	}
 	var line bytes.Buffer
 	f := results.Filter{Form: results.Form{Format: results.JSONL}, NoInput: true, Row: uint32(row)}
@@ -101,7 +107,8 @@ func OfRow(ctx context.Context, s *store.Store, c *coordinator.Coordinator, j *s
 		return nil, err
 	}
 	if line.Len() == 0 || bytes.Contains(line.Bytes(), []byte(`,"status":null,`)) {
-		return nil, httpd.Refuse(httpd.Unacceptable, "row %d has no verdict: name a row of the list that has an address.", row)
+		return nil, httpd.Refuse(httpd.Unacceptable,
+			"row %d has no verdict: name a row of the list that has an address.", row)
 	}
 	return sign(s, line.Bytes(), coordinator.TableOf(c).Hash(), now)
 }

@@ -139,7 +139,8 @@ func ForCallback(publicURL string, kept time.Duration, j *store.Job, c store.Cal
 	return json.Marshal(r)
 }
 
-// NewJob makes the record of a job; base is the URL before its paths, kept how long results stay, c its callback or nil.
+// NewJob makes the record of a job; base is the URL before its paths, kept how long results stay, c its callback or
+// nil.
 func NewJob(base string, kept time.Duration, s coordinator.Snapshot, c *store.Callback) (*Job, error) {
 	var d csvfile.Dialect
 	if err := json.Unmarshal(s.Dialect, &d); err != nil {
@@ -150,11 +151,16 @@ func NewJob(base string, kept time.Duration, s coordinator.Snapshot, c *store.Ca
 		column = strconv.Itoa(d.Column + 1)
 	}
 	r := &Job{
-		ID: s.ID, Name: TextOrNil(s.Name), Status: s.State, Test: s.Test, Filename: TextOrNil(s.Filename), Column: &column,
-		Delimiter: string(rune(d.Delimiter)), Encoding: d.Encoding, HasHeader: d.HasHeader, Created: TimeOrNil(s.CreatedAt),
-		Started: TimeOrNil(s.StartedAt), Rows: s.Rows, Unique: s.Unique, Duplicates: s.Duplicates, Blank: s.Blank, Processed: s.Processed,
-		Percent: percent(s.Processed, s.Rows), Rate: math.Round(s.Rate*10) / 10, Pending: s.PendingRetry, Waiting: s.WaitingBudget, Slow: []slowRoute{},
-		Counts: make(map[string]int64, 4), Reasons: s.ByReason, CallbackURL: TextOrNil(s.CallbackURL), Error: TextOrNil(s.Error), Damage: s.Damage,
+		ID: s.ID, Name: TextOrNil(s.Name), Status: s.State, Test: s.Test, Filename: TextOrNil(s.Filename),
+		Column:    &column,
+		Delimiter: string(rune(d.Delimiter)), Encoding: d.Encoding, HasHeader: d.HasHeader,
+		Created: TimeOrNil(s.CreatedAt),
+		Started: TimeOrNil(s.StartedAt), Rows: s.Rows, Unique: s.Unique, Duplicates: s.Duplicates, Blank: s.Blank,
+		Processed: s.Processed,
+		Percent:   percent(s.Processed, s.Rows), Rate: math.Round(s.Rate*10) / 10, Pending: s.PendingRetry,
+		Waiting: s.WaitingBudget, Slow: []slowRoute{},
+		Counts: make(map[string]int64, 4), Reasons: s.ByReason, CallbackURL: TextOrNil(s.CallbackURL),
+		Error: TextOrNil(s.Error), Damage: s.Damage,
 		MaxHours: s.MaxHours, Headers: s.CallbackHeaders,
 	}
 	if r.Reasons == nil {

@@ -10,7 +10,8 @@ import (
 	"probity/store"
 )
 
-// TestExpiresAtFollowsRetention: expires_at follows the operator's setting, and is the actual time once results are deleted.
+// TestExpiresAtFollowsRetention: expires_at follows the operator's setting, and is the actual time once results are
+// deleted.
 func TestExpiresAtFollowsRetention(t *testing.T) {
 	end := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	j := &store.Job{ID: "j", State: store.JobCompleted, Dialect: json.RawMessage(`{}`), FinishedAt: end}

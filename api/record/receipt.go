@@ -45,8 +45,10 @@ func NewReceipt(e store.Erasure, expires func(job string) time.Time) Receipt {
 	if expires == nil {
 		expires = func(string) time.Time { return time.Time{} }
 	}
-	r := Receipt{ID: e.ID, Hash: e.Hash, Status: "done", Requested: Time(e.Requested), Done: TimeOrNil(e.Done), Jobs: e.JobCount, Rows: e.Rows,
-		Cached: e.Answers, Answers: e.Answers, Reports: e.Reports, Caches: []erasedCache{}, Expiring: []expiringCopy{}, Problem: TextOrNil(e.Fault)}
+	r := Receipt{ID: e.ID, Hash: e.Hash, Status: "done", Requested: Time(e.Requested), Done: TimeOrNil(e.Done),
+		Jobs: e.JobCount, Rows: e.Rows,
+		Cached: e.Answers, Answers: e.Answers, Reports: e.Reports, Caches: []erasedCache{}, Expiring: []expiringCopy{},
+		Problem: TextOrNil(e.Fault)}
 	if e.Open() {
 		r.Status = "open"
 	}
@@ -81,7 +83,8 @@ type keptResult struct {
 	} `json:"details"`
 }
 
-// IsAnswerAbout reports whether a kept answer to a verification, single or batch, is about an address, given in folded form.
+// IsAnswerAbout reports whether a kept answer to a verification, single or batch, is about an address, given in folded
+// form.
 func IsAnswerAbout(answer []byte, folded string) bool {
 	var a struct {
 		keptResult

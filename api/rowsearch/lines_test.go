@@ -7,7 +7,8 @@ import (
 )
 
 func TestRowNumber(t *testing.T) {
-	for line, want := range map[string]int64{`{"row":12,"email":"a@b.c"}`: 12, `{"row":5000000,"x":1}`: 5000000, `{}`: 0, ``: 0} {
+	for line, want := range map[string]int64{`{"row":12,"email":"a@b.c"}`: 12, `{"row":5000000,"x":1}`: 5000000,
+		`{}`: 0, ``: 0} {
 		require.Equal(t, want, rowNumber([]byte(line)), line)
 	}
 }

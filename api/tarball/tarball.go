@@ -40,7 +40,8 @@ func addFile(t *tar.Writer, fs vfs.FS, path, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := t.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o600, Size: info.Size()}); err != nil {
+	if err := t.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o600,
+		Size: info.Size()}); err != nil {
 		return err
 	}
 	_, err = io.CopyN(t, f, info.Size())

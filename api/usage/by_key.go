@@ -41,7 +41,8 @@ func (r *reader) byKey(keys []store.APIKey) []KeyDay {
 // WriteKeys writes the days of each key as CSV.
 func (r Report) WriteKeys(w io.Writer) error {
 	out := csv.NewWriter(w)
-	if err := out.Write(append([]string{"date", "key_id", "key_name", "singles", "credits_used"}, statusNames()...)); err != nil {
+	if err := out.Write(append([]string{"date", "key_id", "key_name", "singles", "credits_used"},
+		statusNames()...)); err != nil {
 		return err
 	}
 	for _, k := range r.ByKey {
@@ -49,7 +50,8 @@ func (r Report) WriteKeys(w io.Writer) error {
 		if k.Name != nil {
 			name = *k.Name
 		}
-		cells := []string{k.Date, k.Key, plainCell(name), strconv.FormatInt(k.Singles, 10), strconv.FormatInt(k.Used, 10)}
+		cells := []string{k.Date, k.Key, plainCell(name), strconv.FormatInt(k.Singles, 10),
+			strconv.FormatInt(k.Used, 10)}
 		for _, status := range statusNames() {
 			cells = append(cells, strconv.FormatInt(k.Counts[status], 10))
 		}

@@ -14,7 +14,8 @@ import (
 // WriteLedger writes the whole ledger of an account as CSV, newest first, until ctx ends.
 func WriteLedger(ctx context.Context, w io.Writer, state State, account string) error {
 	out := csv.NewWriter(w)
-	if err := out.Write([]string{"number", "at", "kind", "credits", "amount", "cause", "balance", "reserved", "key_id"}); err != nil {
+	if err := out.Write([]string{"number", "at", "kind", "credits", "amount", "cause", "balance", "reserved",
+		"key_id"}); err != nil {
 		return err
 	}
 	var before uint64
@@ -29,8 +30,10 @@ func WriteLedger(ctx context.Context, w io.Writer, state State, account string) 
 		for _, e := range entries {
 			before = e.Number
 			cause, key := e.CutKey()
-			if err := out.Write([]string{strconv.FormatUint(e.Number, 10), e.At.UTC().Format(time.RFC3339), string(e.Kind), strconv.FormatInt(e.Credits, 10),
-				strconv.FormatInt(e.Amount, 10), plainCell(cause), strconv.FormatInt(e.Balance, 10), strconv.FormatInt(e.Reserved, 10), key}); err != nil {
+			if err := out.Write([]string{strconv.FormatUint(e.Number, 10), e.At.UTC().Format(time.RFC3339),
+				string(e.Kind), strconv.FormatInt(e.Credits, 10),
+				strconv.FormatInt(e.Amount, 10), plainCell(cause), strconv.FormatInt(e.Balance, 10),
+				strconv.FormatInt(e.Reserved, 10), key}); err != nil {
 				return err
 			}
 		}

@@ -46,7 +46,8 @@ type Report struct {
 
 // Read makes the report of an account's last days, today included.
 func Read(state State, jobs Jobs, progress Progress, account string, days int, now time.Time) (Report, error) {
-	r := &reader{account: account, progress: progress, now: now, from: now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-days), complete: true, days: make([]Day, days),
+	r := &reader{account: account, progress: progress, now: now,
+		from: now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-days), complete: true, days: make([]Day, days),
 		keys: make(map[keyDay]*Day), jobs: make(map[string]jobCharge)}
 	for i := range r.days {
 		r.days[i] = Day{Date: r.from.AddDate(0, 0, i).Format(time.DateOnly), Counts: make(map[string]int64, 4)}
@@ -69,15 +70,17 @@ func Read(state State, jobs Jobs, progress Progress, account string, days int, n
 
 // Day is the usage of an account on one day (UTC).
 type Day struct {
-	Date    string           `json:"date"`
-	Counts  map[string]int64 `json:"counts"`  // rows of jobs that ended that day, and today of those that run, by status
+	Date string `json:"date"`
+	// rows of jobs that ended that day, and today of those that run, by status
+	Counts  map[string]int64 `json:"counts"`
 	Singles int64            `json:"singles"` // single verifications that gave a verdict
 	Used    int64            `json:"credits_used"`
 	Granted int64            `json:"credits_granted"`
 	Calls   *Calls           `json:"calls,omitempty"` // of the account; not known by key
 }
 
-// Calls are the requests of a day, and the verifications of its single calls and batches by status, as far as the history has them.
+// Calls are the requests of a day, and the verifications of its single calls and batches by status, as far as the
+// history has them.
 type Calls struct {
 	Requests int64            `json:"requests"`
 	Verified map[string]int64 `json:"verifications"`

@@ -57,13 +57,16 @@ func TestReportCountsByDayAndKey(t *testing.T) {
 			{Number: 3, At: yesterday, Kind: store.Grant, Credits: 100, Cause: "order"},
 			{Number: 2, At: yesterday.AddDate(0, 0, -1), Kind: store.Charge, Credits: 500, Cause: "job old"},
 		},
-		jobs: []*store.Job{{ID: "j1", Key: "k1", State: store.JobCompleted, FinishedAt: noon, Counts: map[string]int64{"VALID": 30}},
-			{ID: "t1", Key: "k1", State: store.JobCompleted, FinishedAt: noon, Test: true, Counts: map[string]int64{"VALID": 9}}}}
+		jobs: []*store.Job{{ID: "j1", Key: "k1", State: store.JobCompleted, FinishedAt: noon,
+			Counts: map[string]int64{"VALID": 30}},
+			{ID: "t1", Key: "k1", State: store.JobCompleted, FinishedAt: noon, Test: true,
+				Counts: map[string]int64{"VALID": 9}}}}
 	r, err := Read(a, a, nil, "a", 2, noon)
 	require.NoError(t, err)
 	require.True(t, r.Complete)
 	require.Equal(t, []string{"2026-03-03", "2026-03-04"}, []string{r.Days[0].Date, r.Days[1].Date})
-	require.Equal(t, []int64{7, 100, 31, 1, 30}, []int64{r.Days[0].Used, r.Days[0].Granted, r.Days[1].Used, r.Days[1].Singles, r.Days[1].Counts["VALID"]})
+	require.Equal(t, []int64{7, 100, 31, 1, 30}, []int64{r.Days[0].Used, r.Days[0].Granted, r.Days[1].Used,
+		r.Days[1].Singles, r.Days[1].Counts["VALID"]})
 	var keys []string
 	for _, k := range r.ByKey {
 		keys = append(keys, fmt.Sprintf("%s %s %d", k.Date, k.Key, k.Used))
@@ -108,7 +111,8 @@ func TestReportIsBounded(t *testing.T) {
 }
 
 func TestLedgerFileHasNoFormulas(t *testing.T) {
-	a := account{entries: []store.Entry{{Number: 9, At: noon, Kind: store.Grant, Credits: 5, Amount: 5, Cause: "=1+1", Balance: 5}}}
+	a := account{entries: []store.Entry{{Number: 9, At: noon, Kind: store.Grant, Credits: 5, Amount: 5, Cause: "=1+1",
+		Balance: 5}}}
 	var file strings.Builder
 	require.NoError(t, WriteLedger(t.Context(), &file, a, "a"))
 	require.Equal(t, "number,at,kind,credits,amount,cause,balance,reserved,key_id\n9,2026-03-04T12:00:00Z,grant,5,5,'=1+1,5,0,\n", file.String())

@@ -30,8 +30,8 @@ func main() {
 	os.Exit(status)
 }
 
-// start runs one of three: a peer's work (with each: its answers), the contests within the namespace, or this program again in a
-// namespace.
+// start runs one of three: a peer's work (with each: its answers), the contests within the namespace, or this program
+// again in a namespace.
 func start() (int, error) {
 	switch {
 	case len(os.Args) == 4 && (os.Args[1] == "work" || os.Args[1] == "each"):

@@ -77,7 +77,8 @@ func (a stepAxes) x(step int) float64 {
 func (a stepAxes) y(share float64) float64 { return padTop + plotHeight*(1-share/a.top) }
 
 func (c *canvas) drawSteps(h Histogram, colour string, a stepAxes) {
-	c.add(`<polyline fill="%s" fill-opacity="0.18" stroke="%s" stroke-width="1.5" points="%.1f,%.1f `, colour, colour, a.x(a.low), a.y(0))
+	c.add(`<polyline fill="%s" fill-opacity="0.18" stroke="%s" stroke-width="1.5" points="%.1f,%.1f `, colour, colour,
+		a.x(a.low), a.y(0))
 	for s := a.low; s <= a.high; s++ {
 		c.add("%.1f,%.1f %.1f,%.1f ", a.x(s), a.y(h.share(s)), a.x(s+1), a.y(h.share(s)))
 	}
@@ -131,12 +132,14 @@ func drawBudgets(all []Budget) template.HTML {
 			fill = "var(--bad)"
 		}
 		c.text(barLeft-8, y+14, "end", b.Persona)
-		c.add(`<rect x="%d" y="%.1f" width="%.1f" height="12" rx="2" fill="%s"/>`, barLeft, y+4, barWidth*min(b.use(), overLimitWidth), fill)
+		c.add(`<rect x="%d" y="%.1f" width="%.1f" height="12" rx="2" fill="%s"/>`, barLeft, y+4,
+			barWidth*min(b.use(), overLimitWidth), fill)
 		c.add(`<title>%s %s</title>`, escape(b.Persona), escape(b.Kind))
 		c.text(barLeft+barWidth*overLimitWidth+6, y+14, "start",
 			fmt.Sprintf("%d of %d %s", b.Seen, b.Limit, shortKind(b.Kind)))
 	}
-	c.add(`<line x1="%d" x2="%d" y1="0" y2="%d" stroke="var(--bad)" stroke-dasharray="3 3"/>`, barLeft+barWidth, barLeft+barWidth, barHeight*len(bars))
+	c.add(`<line x1="%d" x2="%d" y1="0" y2="%d" stroke="var(--bad)" stroke-dasharray="3 3"/>`, barLeft+barWidth,
+		barLeft+barWidth, barHeight*len(bars))
 	c.text(barLeft+barWidth, float64(barHeight*len(bars)+14), "middle", "the limit")
 	return c.done()
 }
@@ -180,7 +183,8 @@ func drawStages(all []Stage) template.HTML {
 		x := 0.0
 		for _, p := range s.Parts {
 			width := (svgWidth - barRight) * float64(p.CPU) / float64(most)
-			c.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="13" fill="%s"/>`, x, y+15, width, colour(slices.Index(processes, p.Process)))
+			c.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="13" fill="%s"/>`, x, y+15, width,
+				colour(slices.Index(processes, p.Process)))
 			x += width
 		}
 		c.text(x+6, y+26, "start", fmt.Sprintf("%.2f s", s.total().Seconds()))

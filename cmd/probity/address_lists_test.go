@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestListsAreReloaded: a running server loads the lists of a changed file, and keeps the old ones if the file is wrong, loses
-// a fifth of a list, or contains a large provider.
+// TestListsAreReloaded: a running server loads the lists of a changed file, and keeps the old ones if the file is
+// wrong, loses a fifth of a list, or contains a large provider.
 func TestListsAreReloaded(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "lists.toml")
@@ -25,7 +25,8 @@ func TestListsAreReloaded(t *testing.T) {
 	write("")
 	overrides := filepath.Join(dir, "providers.toml")
 	require.NoError(t, os.WriteFile(overrides, nil, 0o600))
-	p := &serviceEnv{processCtx: context.WithoutCancel(t.Context()), internet: internet{dns: newEmptyResolver(t), smtp: "1"}, overrides: overrides}
+	p := &serviceEnv{processCtx: context.WithoutCancel(t.Context()),
+		internet: internet{dns: newEmptyResolver(t), smtp: "1"}, overrides: overrides}
 	s := startServer(t, p, filepath.Join(dir, "data"), "127.0.0.1", "--lists", file)
 	reloadAndWait := func(words string) {
 		t.Helper()
@@ -34,7 +35,8 @@ func TestListsAreReloaded(t *testing.T) {
 	}
 	disposable := func() bool {
 		t.Helper()
-		resp, err := http.Post(s.base+"/v1/verify/public", "application/json", strings.NewReader(`{"email":"ann@throw.example"}`))
+		resp, err := http.Post(s.base+"/v1/verify/public", "application/json",
+			strings.NewReader(`{"email":"ann@throw.example"}`))
 		require.NoError(t, err)
 		body, err := io.ReadAll(resp.Body)
 		require.NoError(t, err)
@@ -44,7 +46,8 @@ func TestListsAreReloaded(t *testing.T) {
 	}
 
 	require.False(t, disposable())
-	write("[disposable]\nadd = [\"throw.example\"]\n[role]\nadd = [\"" + strings.Join(roleNames("desk", 1000), `", "`) + "\"]\n")
+	write("[disposable]\nadd = [\"throw.example\"]\n[role]\nadd = [\"" + strings.Join(roleNames("desk", 1000), `", "`) +
+		"\"]\n")
 	reloadAndWait(`msg="other lists are in force"`)
 	require.True(t, disposable())
 	reloadAndWait(`msg="the lists are as they were"`)

@@ -47,13 +47,16 @@ func (c *benchCmd) Run(ctx context.Context, con *console.IO) error {
 		return fmt.Errorf("%w: %v", console.ErrUsage, err)
 	}
 	if c.Rows != nil && *c.Rows < 1 {
-		return fmt.Errorf("%w: --rows %d; give a positive number, or leave it out for each scenario's own", console.ErrUsage, *c.Rows)
+		return fmt.Errorf("%w: --rows %d; give a positive number, or leave it out for each scenario's own",
+			console.ErrUsage, *c.Rows)
 	}
 	if c.Nodes < 1 {
 		return fmt.Errorf("%w: --nodes %d; give a positive number", console.ErrUsage, c.Nodes)
 	}
-	if d, err := time.ParseDuration(c.Latency); c.Latency != "none" && c.Latency != "realistic" && (err != nil || d <= 0) {
-		return fmt.Errorf("%w: --latency %q; give none, realistic, or a duration such as 50ms", console.ErrUsage, c.Latency)
+	if d, err := time.ParseDuration(c.Latency); c.Latency != "none" && c.Latency != "realistic" &&
+		(err != nil || d <= 0) {
+		return fmt.Errorf("%w: --latency %q; give none, realistic, or a duration such as 50ms", console.ErrUsage,
+			c.Latency)
 	}
 	old, err := c.oldReports()
 	if err != nil {
@@ -89,8 +92,11 @@ func (c *benchCmd) options(con *console.IO) (bench.Options, error) {
 	if c.Rows != nil {
 		rows = *c.Rows
 	}
-	return bench.Options{Binary: self, Dir: c.Dir, Rows: rows, Nodes: c.Nodes, Latency: c.Latency, Seed: c.Seed, Timeout: c.Timeout,
-		Dial: baseline.DialContext, Conversation: measured.Conversation, Resolve: measured.Resolve, Log: con.Err}, nil
+	return bench.Options{Binary: self, Dir: c.Dir, Rows: rows, Nodes: c.Nodes, Latency: c.Latency, Seed: c.Seed,
+			Timeout: c.Timeout,
+			Dial:    baseline.DialContext, Conversation: measured.Conversation, Resolve: measured.Resolve,
+			Log: con.Err},
+		nil
 }
 
 func (c *benchCmd) oldReports() ([]*report.Report, error) {
@@ -121,7 +127,8 @@ func (c *benchCmd) report(con *console.IO, reports, old []*report.Report) error 
 		errs = append(errs, report.PrintComparison(changes, old, reports))
 	}
 	if c.HTML != "" {
-		errs = append(errs, wholefile.Replace(c.HTML, func(w io.Writer) error { return report.WriteHTML(w, reports, old, time.Now()) }))
+		errs = append(errs, wholefile.Replace(c.HTML,
+			func(w io.Writer) error { return report.WriteHTML(w, reports, old, time.Now()) }))
 	}
 	return errors.Join(errs...)
 }

@@ -70,7 +70,8 @@ func printQuarantines(out io.Writer, quarantines []fleet.Quarantine) error {
 		if q.Route == "" {
 			receiver = "(all)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", console.Printable(q.Source), console.Printable(q.Node), console.Printable(receiver),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", console.Printable(q.Source), console.Printable(q.Node),
+			console.Printable(receiver),
 			q.Until.Local().Format(time.DateTime), console.OrDash(q.Rule), console.OrDash(console.Printable(q.Reply)))
 	}
 	return w.Flush()
@@ -88,10 +89,12 @@ func printCluster(out io.Writer, r *fleet.ClusterReport, now time.Time) error {
 	fmt.Fprintln(w, "NODE / IDENTITY\tSTATE\tFOR\tADDRESS / EHLO\tQUEUES\tSESSIONS\tROWS\tROWS/S\tQUARANTINED\tEXHAUSTED\tNOTE")
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%.0f\t\t\t%s\n", n.Name, n.State, now.Sub(n.Since).Round(time.Second), console.OrDash(n.Address), n.ReadyQueues, n.Sessions,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%.0f\t\t\t%s\n", n.Name, n.State,
+			now.Sub(n.Since).Round(time.Second), console.OrDash(n.Address), n.ReadyQueues, n.Sessions,
 			n.Rows, n.RowsPerSecond, nodeNote(n))
 		for _, id := range n.Identities {
-			fmt.Fprintf(w, "  %s\t%s\t\t%s\t%d\t\t\t\t%d\t%d\t\n", id.Name, id.State, id.EHLO, id.ReadyQueues, id.Quarantined, id.Exhausted)
+			fmt.Fprintf(w, "  %s\t%s\t\t%s\t%d\t\t\t\t%d\t%d\t\n", id.Name, id.State, id.EHLO, id.ReadyQueues,
+				id.Quarantined, id.Exhausted)
 		}
 	}
 	return w.Flush()

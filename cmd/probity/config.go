@@ -15,7 +15,8 @@ import (
 	"probity/engine/tomlfile"
 )
 
-// configFile has flag values from a configuration file: one flat table, keys as the flags are named. Empty, it is that of no file.
+// configFile has flag values from a configuration file: one flat table, keys as the flags are named. Empty, it is that
+// of no file.
 type configFile struct {
 	name   string
 	values map[string]any
@@ -71,8 +72,8 @@ func (c *configFile) Validate(app *kong.Application) error {
 	return nil
 }
 
-// Resolve returns the value of a flag, or nil if the flag's environment variable is set. It decodes the value, so that an error names
-// its place.
+// Resolve returns the value of a flag, or nil if the flag's environment variable is set. It decodes the value, so that
+// an error names its place.
 func (c *configFile) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	for _, env := range flag.Envs {
 		if _, ok := os.LookupEnv(env); ok {
@@ -94,8 +95,9 @@ func (c *configFile) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 	return nil, fmt.Errorf("%s: %v is not taken; write it in quotes, as on the command line", c.place(flag.Name), value)
 }
 
-// flagText is a value as text of the command line, so that the flag's own parser reads it. Two stay as they are: a list for a flag that
-// takes one element at a time, and for a flag of one text what is no integer, which would lose something: 1.10 is the number 1.1.
+// flagText is a value as text of the command line, so that the flag's own parser reads it. Two stay as they are: a list
+// for a flag that takes one element at a time, and for a flag of one text what is no integer, which would lose
+// something: 1.10 is the number 1.1.
 func flagText(flag *kong.Flag, value any) any {
 	list, isList := value.([]any)
 	_, isInteger := value.(int64)
@@ -105,7 +107,8 @@ func flagText(flag *kong.Flag, value any) any {
 		for _, element := range list {
 			texts = append(texts, fmt.Sprint(element))
 		}
-		return kong.JoinEscaped(append(texts, ""), flag.Tag.Sep) // with a separator at its end: no parser drops an empty last element
+		// with a separator at its end: no parser drops an empty last element
+		return kong.JoinEscaped(append(texts, ""), flag.Tag.Sep)
 	case separated, isInteger:
 		return fmt.Sprint(value)
 	}
@@ -115,7 +118,8 @@ func flagText(flag *kong.Flag, value any) any {
 // decodeFlag says whether a flag takes a value, without setting it.
 func decodeFlag(flag *kong.Flag, value any) error {
 	scan := kong.Scan().PushTyped(value, kong.FlagValueToken)
-	return flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan}, reflect.New(flag.Target.Type()).Elem())
+	return flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan},
+		reflect.New(flag.Target.Type()).Elem())
 }
 
 // places has a line for each flag in the text of an error that the file gives a value: its user never typed that flag.

@@ -50,14 +50,16 @@ var demoCallbacks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.M
 // demoSpeedup makes a day of the simulated internet pass in 2.4 s.
 const demoSpeedup = 36000
 
-// Run starts a simulated internet and a server on loopback, verifies a list through the public API, and compares the result
-// with the truth.
+// Run starts a simulated internet and a server on loopback, verifies a list through the public API, and compares the
+// result with the truth.
 func (c demoCmd) Run(ctx context.Context, con *console.IO) error {
-	internet, err := sim.Start(ctx, world.Config{Seed: c.Seed, Speedup: demoSpeedup, SMTPPort: world.AnyPort, DNS: netip.MustParseAddrPort("127.0.0.1:0")}, sim.Loopback{})
+	internet, err := sim.Start(ctx, world.Config{Seed: c.Seed, Speedup: demoSpeedup, SMTPPort: world.AnyPort,
+		DNS: netip.MustParseAddrPort("127.0.0.1:0")}, sim.Loopback{})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(con.Err, "A simulated mail internet is up: %d mail hosts on loopback, DNS at %s.\n", len(internet.World.Hosts()), internet.DNS)
+	fmt.Fprintf(con.Err, "A simulated mail internet is up: %d mail hosts on loopback, DNS at %s.\n",
+		len(internet.World.Hosts()), internet.DNS)
 	return errors.Join(c.withServer(ctx, con, internet), internet.Close())
 }
 
@@ -67,13 +69,16 @@ func (c demoCmd) withServer(ctx context.Context, con *console.IO, internet *sim.
 	if err != nil {
 		return err
 	}
-	serve := &app.ServeFlags{Data: files.data, Listen: c.Listen, AdminListen: "127.0.0.1:0", AdminEmail: demoAdmin, InitialCredits: demoCredits, PublishDocs: true,
+	serve := &app.ServeFlags{Data: files.data, Listen: c.Listen, AdminListen: "127.0.0.1:0", AdminEmail: demoAdmin,
+		InitialCredits: demoCredits, PublishDocs: true,
 		PublicPerDay: 1000, AllowPrivateCallbacks: demoCallbacks,
 		RetainFlags: app.RetainFlags{RetainResults: app.Period(7 * 24 * time.Hour)}, DiskFloor: 1 << 28,
 		Probing: nodeflags.Probing{DNS: []nodeflags.ResolverAddr{{AddrPort: internet.DNS}},
-			SMTPPort: internet.SMTPPort, Egress: []nodeflags.Egress{"127.0.0.1=mx.prober.example"}, MailFrom: "probe@prober.example",
+			SMTPPort: internet.SMTPPort, Egress: []nodeflags.Egress{"127.0.0.1=mx.prober.example"},
+			MailFrom:  "probe@prober.example",
 			Providers: files.overrides, AllowPrivateTargets: true}}
-	s := app.NewService(app.Process{Version: version, Log: con.Log(), Disk: con.Files(), Registry: prometheus.NewRegistry()}, serve)
+	s := app.NewService(app.Process{Version: version, Log: con.Log(), Disk: con.Files(),
+		Registry: prometheus.NewRegistry()}, serve)
 	if err := s.Open(); err != nil {
 		return errors.Join(err, s.Close())
 	}
@@ -92,7 +97,8 @@ const (
 	demoCredits = 1_000_000
 )
 
-func (c demoCmd) verifySample(ctx context.Context, con *console.IO, s *app.Service, internet *sim.Server, files demoFiles) error {
+func (c demoCmd) verifySample(ctx context.Context, con *console.IO, s *app.Service, internet *sim.Server,
+	files demoFiles) error {
 	password := store.RandomPassword()
 	admin, _, err := s.Store().FirstAdmin(ctx, demoAdmin, password, demoCredits, time.Now())
 	if err != nil {
@@ -127,7 +133,8 @@ func (c demoCmd) verifySample(ctx context.Context, con *console.IO, s *app.Servi
 	if dashboard {
 		fmt.Fprintf(con.Err, "The dashboard is at %s: login %s, password %s.\n", base, demoAdmin, password)
 	} else {
-		fmt.Fprintf(con.Err, "This program has no dashboard. To get one: interrupt, then\n  %s\n", c.keepCommand(dashboard))
+		fmt.Fprintf(con.Err, "This program has no dashboard. To get one: interrupt, then\n  %s\n",
+			c.keepCommand(dashboard))
 	}
 	fmt.Fprintf(con.Err, `Look into one row, or go on with the API:
   curl -s %[1]s/v1/verify/single -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' -d '{"email":"ADDRESS","details":true}'
@@ -153,7 +160,8 @@ type demoFiles struct{ list, truth, result, overrides, data string }
 // prepareFiles writes the list, its truth and the override file.
 func (c demoCmd) prepareFiles(w *world.World) (f demoFiles, err error) {
 	at := func(name string) string { return filepath.Join(c.Dir, name) }
-	f = demoFiles{list: at("list.csv"), truth: at("truth.csv"), result: at("result.csv"), overrides: at("providers.toml"), data: at("data")}
+	f = demoFiles{list: at("list.csv"), truth: at("truth.csv"), result: at("result.csv"),
+		overrides: at("providers.toml"), data: at("data")}
 	if err = c.claimFolder(); err != nil {
 		return f, err
 	}
@@ -177,7 +185,8 @@ func (c demoCmd) prepareFiles(w *world.World) (f demoFiles, err error) {
 // demoMark is a file in the folder of a demo. The next demo may replace the files next to it.
 const demoMark = ".probity-demo"
 
-// claimFolder makes the demo's folder, or reuses that of an earlier demo. It refuses any other folder that is not empty.
+// claimFolder makes the demo's folder, or reuses that of an earlier demo. It refuses any other folder that is not
+// empty.
 func (c demoCmd) claimFolder() error {
 	entries, err := os.ReadDir(c.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -269,7 +278,8 @@ func printMatrix(con *console.IO, counts map[string]map[string]int64) error {
 		return cmp.Or(cmp.Compare(counts[b]["all"], counts[a]["all"]), strings.Compare(a, b))
 	}) {
 		n := counts[name]
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", name, n["all"], count(n["VALID"]), count(n["RISKY"]), count(n["INVALID"]), count(n["UNKNOWN"]))
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", name, n["all"], count(n["VALID"]), count(n["RISKY"]),
+			count(n["INVALID"]), count(n["UNKNOWN"]))
 	}
 	return w.Flush()
 }
@@ -310,5 +320,6 @@ func verifyFile(ctx context.Context, c *apiclient.Client, con *console.IO, list,
 
 // recordOf converts a job for progress and summary.
 func recordOf(v *apiclient.Job) store.Job {
-	return store.Job{ID: v.ID, State: store.JobState(v.Status), Rows: v.TotalRows, Unique: v.Unique, Duplicates: v.Duplicates, Blank: v.Blank, Counts: v.Counts, Reasons: v.Reasons, Error: v.Error}
+	return store.Job{ID: v.ID, State: store.JobState(v.Status), Rows: v.TotalRows, Unique: v.Unique,
+		Duplicates: v.Duplicates, Blank: v.Blank, Counts: v.Counts, Reasons: v.Reasons, Error: v.Error}
 }

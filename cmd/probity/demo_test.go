@@ -18,7 +18,8 @@ func TestDemo(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "demo")
 	var out, words bytes.Buffer
-	status := run(t.Context(), []string{"demo", "--rows", "100", "--exit", "--listen", "127.0.0.1:0", "--dir", dir}, &console.IO{Out: &out, Err: &words})
+	status := run(t.Context(), []string{"demo", "--rows", "100", "--exit", "--listen", "127.0.0.1:0", "--dir", dir},
+		&console.IO{Out: &out, Err: &words})
 	require.Zero(t, status, words.String())
 	results, err := filepath.Glob(filepath.Join(dir, "*result*"))
 	require.NoError(t, err)

@@ -32,7 +32,8 @@ func TestCapacityIsTrue(t *testing.T) {
 		}
 		require.NotNil(t, p, row[1])
 		l := p.Limits
-		require.Equal(t, []int{l.RecipientsPerMinute, l.ConnectionsPerMinute, l.RecipientsPerConnection, l.RefusalsPerHour}, n[:4], row[1])
+		require.Equal(t, []int{l.RecipientsPerMinute, l.ConnectionsPerMinute, l.RecipientsPerConnection,
+			l.RefusalsPerHour}, n[:4], row[1])
 		for i, percent := range []int{2, 5, 10} {
 			hourly := min(60*n[0], 60*n[1]*n[2], n[3]*100/percent)
 			require.Equal(t, hourly*24*8/10, n[4+i], "%s at %d %%", row[1], percent)

@@ -7,10 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPodMountsOnlyItsOwnCertificate: of the secret with the certificates of all members, each container of the chart sees the authority's
-// certificate, the cluster key, and the pair with its own name.
+// TestPodMountsOnlyItsOwnCertificate: of the secret with the certificates of all members, each container of the chart
+// sees the authority's certificate, the cluster key, and the pair with its own name.
 func TestPodMountsOnlyItsOwnCertificate(t *testing.T) {
-	want := map[string]string{"ca.crt": "ca.crt", "cluster.key": "cluster.key", "node.crt": "$(POD_NAME).crt", "node.key": "$(POD_NAME).key"}
+	want := map[string]string{"ca.crt": "ca.crt", "cluster.key": "cluster.key", "node.crt": "$(POD_NAME).crt",
+		"node.key": "$(POD_NAME).key"}
 	sets := 0
 	for doc := range strings.SplitSeq(deployFile(t, "helm/rendered/full.yaml"), "\n---\n") {
 		set := document(t, doc)

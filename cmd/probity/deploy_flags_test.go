@@ -56,7 +56,8 @@ func TestSystemdCommandsAreValid(t *testing.T) {
 		require.NoError(t, err)
 		unquoted := regexp.MustCompile(`"/var[^']*'`).ReplaceAllString(string(text), "copy") // what a shell makes of it
 		for _, found := range regexp.MustCompile(`(?m)^ExecStart(?:Pre)?=(?:.*exec )?/usr/local/bin/probity (.+)$`).FindAllStringSubmatch(unquoted, -1) {
-			args := strings.Fields(strings.ReplaceAll(found[1], "/etc/probity/", filepath.Join(deployDir, "systemd")+"/"))
+			args := strings.Fields(strings.ReplaceAll(found[1], "/etc/probity/",
+				filepath.Join(deployDir, "systemd")+"/"))
 			requireCommand(t, args)
 		}
 	}
@@ -139,14 +140,16 @@ func TestChartCommandsAreValid(t *testing.T) {
 			sets = append(sets, d)
 		}
 	}
-	require.Equal(t, map[string]int{"ConfigMap": 1, "StatefulSet": 2, "PodDisruptionBudget": 1, "NetworkPolicy": 2, "Service": 2, "Ingress": 1}, kinds)
+	require.Equal(t, map[string]int{"ConfigMap": 1, "StatefulSet": 2, "PodDisruptionBudget": 1, "NetworkPolicy": 2,
+		"Service": 2, "Ingress": 1}, kinds)
 	for _, set := range sets {
 		pod := set["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
 		c := pod["containers"].([]any)[0].(map[string]any)
 		name := set["metadata"].(map[string]any)["name"].(string) + "-0"
 		var args []string
 		for _, a := range stringsOf(c["args"]) {
-			a = strings.NewReplacer("$(POD_NAME)", name, "$(POD_IP)", "192.0.2.1", "/etc/probity-conf/", conf+"/").Replace(a)
+			a = strings.NewReplacer("$(POD_NAME)", name, "$(POD_IP)", "192.0.2.1", "/etc/probity-conf/",
+				conf+"/").Replace(a)
 			args = append(args, a)
 		}
 		requireCommand(t, args)
@@ -170,10 +173,12 @@ var (
 func TestDocumentedCommandsAreValid(t *testing.T) {
 	files, err := filepath.Glob("../../docs/*.md")
 	require.NoError(t, err)
-	for _, name := range []string{"quickstart.md", "api.md", "fleet.md", "operating.md", "security.md", "politeness.md", "simulator.md", "benchmarks.md"} {
+	for _, name := range []string{"quickstart.md", "api.md", "fleet.md", "operating.md", "security.md", "politeness.md",
+		"simulator.md", "benchmarks.md"} {
 		require.Contains(t, files, filepath.Join("../../docs", name))
 	}
-	files = append(files, "../../README.md", "../../deploy/rehearse.sh", "../../deploy/helm/probity/templates/NOTES.txt")
+	files = append(files, "../../README.md", "../../deploy/rehearse.sh",
+		"../../deploy/helm/probity/templates/NOTES.txt")
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		require.NoError(t, err)

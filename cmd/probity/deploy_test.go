@@ -99,11 +99,14 @@ func exposed(t *testing.T) map[string]bool {
 	require.Equal(t, 0, run(t.Context(), []string{"certs", "fleet", "hub", "p1", "--dir", at("papers")}, con))
 	names := map[string]bool{}
 	ports := []string{"--admin-listen", "127.0.0.1:0", "--dns", "127.0.0.1:1"}
-	sender := []string{"--mail-from", "probe@prober.example", "--egress", "127.0.0.1=mx.prober.example"} // with one the prober audits itself
+	// with one the prober audits itself
+	sender := []string{"--mail-from", "probe@prober.example", "--egress", "127.0.0.1=mx.prober.example"}
 	member := append([]string{"--certs", at("papers"), "--cluster-listen", "127.0.0.1:0"}, ports...)
-	for _, args := range [][]string{append([]string{"serve", "--data", at("s"), "--listen", "127.0.0.1:0"}, append(ports, sender...)...),
+	for _, args := range [][]string{append([]string{"serve", "--data", at("s"), "--listen", "127.0.0.1:0"},
+		append(ports, sender...)...),
 		append([]string{"coordinator", "--name", "hub", "--data", at("h"), "--listen", "127.0.0.1:0"}, member...)} {
-		c, p := parsed(t, args), app.Process{Log: con.Log(), Disk: con.Files(), Registry: listening{prometheus.NewRegistry(), names}}
+		c, p := parsed(t, args), app.Process{Log: con.Log(), Disk: con.Files(),
+			Registry: listening{prometheus.NewRegistry(), names}}
 		s := app.NewService(p, &c.Serve.ServeFlags)
 		if args[0] == "coordinator" {
 			var err error
@@ -113,8 +116,10 @@ func exposed(t *testing.T) map[string]bool {
 		require.NoError(t, s.Open())
 		require.NoError(t, s.Close())
 	}
-	c := parsed(t, append([]string{"prober", "--name", "p1", "--data", at("p"), "--node-listen", "127.0.0.1:0"}, append(member, sender...)...))
-	p, err := app.NewProber(app.Process{Log: con.Log(), Disk: con.Files(), Registry: listening{prometheus.NewRegistry(), names}}, &c.Prober.ProberFlags)
+	c := parsed(t, append([]string{"prober", "--name", "p1", "--data", at("p"), "--node-listen", "127.0.0.1:0"},
+		append(member, sender...)...))
+	p, err := app.NewProber(app.Process{Log: con.Log(), Disk: con.Files(),
+		Registry: listening{prometheus.NewRegistry(), names}}, &c.Prober.ProberFlags)
 	require.NoError(t, err)
 	require.NoError(t, p.Open())
 	require.NoError(t, p.Close())
@@ -125,7 +130,8 @@ func exposed(t *testing.T) map[string]bool {
 func newCLI(t *testing.T) (*cli, *kong.Kong) {
 	t.Helper()
 	var c cli
-	k, err := kong.New(&c, kong.Name("probity"), kong.DefaultEnvars("PROBITY"), kong.Configuration(new(configFile).load), kong.BindTo(t.Context(), new(any)), kong.Bind(&console.IO{}))
+	k, err := kong.New(&c, kong.Name("probity"), kong.DefaultEnvars("PROBITY"),
+		kong.Configuration(new(configFile).load), kong.BindTo(t.Context(), new(any)), kong.Bind(&console.IO{}))
 	require.NoError(t, err)
 	return &c, k
 }
@@ -149,7 +155,8 @@ func TestMetricsUsedByAlertsExist(t *testing.T) {
 		found := 0
 		for _, name := range metricName.FindAllString(deployFile(t, file), -1) {
 			found++
-			require.True(t, known[name] || known[strings.TrimSuffix(name, "_bucket")], "%s: no process exposes %s", file, name)
+			require.True(t, known[name] || known[strings.TrimSuffix(name, "_bucket")], "%s: no process exposes %s",
+				file, name)
 		}
 		require.Greater(t, found, 5, file)
 	}
@@ -184,7 +191,8 @@ func TestAlertsFire(t *testing.T) {
 	if err != nil {
 		t.Skip("promtool is not installed: make charts parses the rules, but nobody plays their cases")
 	}
-	out, err := exec.CommandContext(t.Context(), tool, "test", "rules", filepath.Join(deployDir, "prometheus", "rules_test.yaml")).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), tool, "test", "rules",
+		filepath.Join(deployDir, "prometheus", "rules_test.yaml")).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }
 
@@ -192,7 +200,8 @@ func TestAlertsFire(t *testing.T) {
 func TestRenderedChartIsCurrent(t *testing.T) {
 	for line := range strings.Lines(deployFile(t, "helm/rendered.sum")) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
-		require.Equal(t, sum, fmt.Sprintf("%x", sha256.Sum256([]byte(deployFile(t, "helm/"+name)))), "%s: run make charts", name)
+		require.Equal(t, sum, fmt.Sprintf("%x", sha256.Sum256([]byte(deployFile(t, "helm/"+name)))),
+			"%s: run make charts", name)
 	}
 	files, err := filepath.Glob(filepath.Join(deployDir, "helm/probity/*/*"))
 	require.NoError(t, err)

@@ -84,6 +84,7 @@ func printReport(w io.Writer, r *doctor.Report, asJSON bool) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%d ok, %d to look at, %d failing, %d not known\n", r.Count(doctor.OK), r.Count(doctor.Warn), r.Count(doctor.Fail), r.Count(doctor.Unknown))
+	_, err := fmt.Fprintf(w, "%d ok, %d to look at, %d failing, %d not known\n", r.Count(doctor.OK),
+		r.Count(doctor.Warn), r.Count(doctor.Fail), r.Count(doctor.Unknown))
 	return err
 }

@@ -55,8 +55,10 @@ func nameServer(t *testing.T, zone ...string) netip.AddrPort {
 
 func TestDoctorPrintsOneLinePerFinding(t *testing.T) {
 	server := nameServer(t, "mx.sender.org. A 127.0.0.1", "1.0.0.127.in-addr.arpa. PTR mx.sender.org.",
-		"sender.org. SOA ns.sender.org. h.sender.org. 1 2 3 4 5", "sender.org. MX 0 .", `sender.org. TXT "v=spf1 ip4:127.0.0.1 -all"`)
-	args := []string{"--dns", server.String(), "--egress", "127.0.0.1=mx.sender.org", "--mail-from", "probe@sender.org", "--allow-private-targets",
+		"sender.org. SOA ns.sender.org. h.sender.org. 1 2 3 4 5", "sender.org. MX 0 .",
+		`sender.org. TXT "v=spf1 ip4:127.0.0.1 -all"`)
+	args := []string{"--dns", server.String(), "--egress", "127.0.0.1=mx.sender.org", "--mail-from", "probe@sender.org",
+		"--allow-private-targets",
 		"--dnsbl", "none", "--data", t.TempDir()}
 	out, err := runCommand(t, &doctorCmd{}, args...)
 	require.NoError(t, err)
@@ -74,5 +76,6 @@ func TestDoctorPrintsOneLinePerFinding(t *testing.T) {
 		Findings []struct{ Check, Subject, Level, What, Do string }
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &report))
-	require.Equal(t, len(report.Findings), report.Counts["ok"]+report.Counts["warn"]+report.Counts["fail"]+report.Counts["unknown"])
+	require.Equal(t, len(report.Findings), report.Counts["ok"]+report.Counts["warn"]+report.Counts["fail"]+
+		report.Counts["unknown"])
 }

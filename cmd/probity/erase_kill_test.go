@@ -51,7 +51,8 @@ func killedErasureMain() {
 	fail(err)
 	a, err := engine.Parse(os.Args[2])
 	fail(err)
-	c := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: os.Args[1], Table: engine.DefaultTable(), Lists: known})
+	c := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: os.Args[1], Table: engine.DefaultTable(),
+		Lists: known})
 	r := admin.NewEraser(s, c, nil, nil, killingCache{}, nil)
 	_, err = r.Erase(context.Background(), a, "test", time.Now())
 	fail(err)
@@ -74,8 +75,9 @@ func requireNowhere(t *testing.T, dir, text string) {
 	require.NotZero(t, files)
 }
 
-// TestServeFinishesAKilledErasure kills an erasure with SIGKILL between the jobs and the cache. The next serve finishes it: the
-// verdict is no longer in the cache, the receipt is that of a complete erasure, and no file has the address, nor one of a backup.
+// TestServeFinishesAKilledErasure kills an erasure with SIGKILL between the jobs and the cache. The next serve finishes
+// it: the verdict is no longer in the cache, the receipt is that of a complete erasure, and no file has the address,
+// nor one of a backup.
 func TestServeFinishesAKilledErasure(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes processes; run without -short")
@@ -94,7 +96,8 @@ func TestServeFinishesAKilledErasure(t *testing.T) {
 	require.Equal(t, "open", open[0]["status"])
 	require.Equal(t, 1.0, open[0]["jobs"])
 
-	server := harness.Command(ctx, "serve", "--data", w.data, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--dns", "127.0.0.1:1")
+	server := harness.Command(ctx, "serve", "--data", w.data, "--listen", "127.0.0.1:0", "--admin-listen",
+		"127.0.0.1:0", "--dns", "127.0.0.1:1")
 	lines, err := server.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, server.Start())
@@ -113,7 +116,8 @@ func TestServeFinishesAKilledErasure(t *testing.T) {
 		receipt = remote.rows("erase", "--receipt", open[0]["erasure_id"].(string))[0]
 		return receipt["status"] == "done"
 	}, 30*time.Second, 10*time.Millisecond)
-	for name, want := range map[string]any{"jobs": 1.0, "rows": 1.0, "cached": 1.0, "address_sha256": open[0]["address_sha256"], "problem": nil} {
+	for name, want := range map[string]any{"jobs": 1.0, "rows": 1.0, "cached": 1.0,
+		"address_sha256": open[0]["address_sha256"], "problem": nil} {
 		require.Equal(t, want, receipt[name], name)
 	}
 	requireNowhere(t, w.data, "gone@shop.example")

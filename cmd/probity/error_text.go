@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// errorText is an error as shown to the user. A system error about a file, such as "stat nofile: no such file or directory", is
-// replaced by what to do; the rest of the text stays.
+// errorText is an error as shown to the user. A system error about a file, such as "stat nofile: no such file or
+// directory", is replaced by what to do; the rest of the text stays.
 func errorText(err error) string {
 	text := err.Error()
 	var file *fs.PathError
@@ -28,7 +28,8 @@ func describeFileError(e *fs.PathError) string {
 	case errors.Is(e, fs.ErrPermission):
 		if _, err := os.Lstat(e.Path); errors.Is(err, fs.ErrNotExist) {
 			folder, _ := filepath.Abs(filepath.Dir(e.Path))
-			return e.Path + " cannot be made, as " + folder + " is closed to this user: change the rights of that folder, or run as another user"
+			return e.Path + " cannot be made, as " + folder +
+				" is closed to this user: change the rights of that folder, or run as another user"
 		}
 		return e.Path + " is closed to this user: change its rights, or run as another user"
 	case errors.Is(e, syscall.EISDIR):

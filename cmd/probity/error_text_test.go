@@ -21,10 +21,13 @@ import (
 func TestClosedFolderIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	for path, want := range map[string]string{
-		filepath.Join(dir, "none"): "--data: " + filepath.Join(dir, "none") + " cannot be made, as " + dir + " is closed to this user: change the rights of that folder, or run as another user",
-		dir:                        "--data: " + dir + " is closed to this user: change its rights, or run as another user",
+		filepath.Join(dir, "none"): "--data: " + filepath.Join(dir, "none") + " cannot be made, as " + dir +
+			" is closed to this user: change the rights of that folder, or run as another user",
+		dir: "--data: " + dir +
+			" is closed to this user: change its rights, or run as another user",
 	} {
-		require.Equal(t, want, errorText(fmt.Errorf("--data: %w", &fs.PathError{Op: "mkdir", Path: path, Err: syscall.EACCES})))
+		require.Equal(t, want, errorText(fmt.Errorf("--data: %w",
+			&fs.PathError{Op: "mkdir", Path: path, Err: syscall.EACCES})))
 	}
 }
 
@@ -39,7 +42,8 @@ func TestUsedPortOfASimulatorAdvises(t *testing.T) {
 	require.Contains(t, words.String(), "address already in use: end the simulator that runs there, or choose other ports with --dns, --smtp-port and --http")
 }
 
-// TestErrorsAboutMissingFilesAdvise names missing files in every flag: the error says what to do, not which system call failed.
+// TestErrorsAboutMissingFilesAdvise names missing files in every flag: the error says what to do, not which system call
+// failed.
 func TestErrorsAboutMissingFilesAdvise(t *testing.T) {
 	dir := t.TempDir()
 	none := filepath.Join(dir, "none")
@@ -63,7 +67,8 @@ func TestErrorsAboutMissingFilesAdvise(t *testing.T) {
 		{"audit --data " + none, "there is no store in " + none + ": name the folder that serve has as --data"},
 	} {
 		var out, words bytes.Buffer
-		status := run(t.Context(), strings.Fields(row.args), &console.IO{In: strings.NewReader(""), Out: &out, Err: &words})
+		status := run(t.Context(), strings.Fields(row.args),
+			&console.IO{In: strings.NewReader(""), Out: &out, Err: &words})
 		require.Positive(t, status, row.args)
 		require.Contains(t, words.String(), row.words, row.args)
 		for _, call := range []string{"stat ", "open ", "no such file or directory"} {
@@ -72,8 +77,8 @@ func TestErrorsAboutMissingFilesAdvise(t *testing.T) {
 	}
 }
 
-// TestInterruptionIsOneLine: a signal ends a command with one line, which promises nothing before a list is a job; TestInterruptedRunGoesOn
-// in internal/verify is about later.
+// TestInterruptionIsOneLine: a signal ends a command with one line, which promises nothing before a list is a job;
+// TestInterruptedRunGoesOn in internal/verify is about later.
 func TestInterruptionIsOneLine(t *testing.T) {
 	dir := t.TempDir()
 	list, result := filepath.Join(dir, "list.csv"), filepath.Join(dir, "result.csv")
@@ -84,7 +89,8 @@ func TestInterruptionIsOneLine(t *testing.T) {
 	end := func(args string) string {
 		var out, words bytes.Buffer
 		input := strings.NewReader("email\nann@shop.example\n")
-		require.Equal(t, 1, run(ctx, strings.Fields(args), &console.IO{In: input, Out: &out, Err: &words}), words.String())
+		require.Equal(t, 1, run(ctx, strings.Fields(args), &console.IO{In: input, Out: &out, Err: &words}),
+			words.String())
 		return words.String()
 	}
 	require.Equal(t, "probity: interrupted\n", end("plan "+list+" --dns 127.0.0.1:1"))

@@ -13,7 +13,8 @@ import (
 	"probity/internal/console"
 )
 
-// serveOneDomain runs a name server on loopback until the test ends. It knows the MX set of shop.example, and fails at everything else.
+// serveOneDomain runs a name server on loopback until the test ends. It knows the MX set of shop.example, and fails at
+// everything else.
 func serveOneDomain(t *testing.T) (address string) {
 	t.Helper()
 	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -22,7 +23,8 @@ func serveOneDomain(t *testing.T) (address string) {
 		reply := new(dns.Msg).SetRcode(q, dns.RcodeServerFailure)
 		if asked := q.Question[0]; asked.Name == "shop.example." && asked.Qtype == dns.TypeMX {
 			reply.SetReply(q)
-			reply.Answer = []dns.RR{&dns.MX{Hdr: dns.RR_Header{Name: asked.Name, Rrtype: dns.TypeMX, Class: dns.ClassINET, Ttl: 300}, Preference: 10, Mx: "mx.shop.example."}}
+			reply.Answer = []dns.RR{&dns.MX{Hdr: dns.RR_Header{Name: asked.Name, Rrtype: dns.TypeMX,
+				Class: dns.ClassINET, Ttl: 300}, Preference: 10, Mx: "mx.shop.example."}}
 		}
 		_ = w.WriteMsg(reply)
 	})}
@@ -38,8 +40,8 @@ func serveOneDomain(t *testing.T) (address string) {
 	return packets.LocalAddr().String()
 }
 
-// TestExplainRouteAsksTheNode: with --admin the answer is that of the running server's resolvers and flags, not of this machine's. Without
-// an answer of the DNS, the command fails.
+// TestExplainRouteAsksTheNode: with --admin the answer is that of the running server's resolvers and flags, not of this
+// machine's. Without an answer of the DNS, the command fails.
 func TestExplainRouteAsksTheNode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a process; run without -short")
@@ -52,7 +54,8 @@ func TestExplainRouteAsksTheNode(t *testing.T) {
 	explain := func(status int, args ...string) (out, words string) {
 		t.Helper()
 		var o, w bytes.Buffer
-		require.Equal(t, status, run(ctx, append([]string{"explain", "route"}, args...), &console.IO{Out: &o, Err: &w}), w.String())
+		require.Equal(t, status, run(ctx, append([]string{"explain", "route"}, args...), &console.IO{Out: &o, Err: &w}),
+			w.String())
 		return o.String(), w.String()
 	}
 	const silent = "127.0.0.1:1"
@@ -63,7 +66,8 @@ func TestExplainRouteAsksTheNode(t *testing.T) {
 	require.Regexp(t, `(?m)^connections per minute +[1-9]`, out)
 	require.Regexp(t, `(?m)^would be asked from +`+console.HostName()+`$`, out)
 	_, words := explain(1, "gone.example", "--admin", server.admin, "--json")
-	require.Equal(t, "probity: gone.example could not be looked up (servfail): check --dns of the process at "+server.admin+" and its resolvers, then repeat\n", words)
+	require.Equal(t, "probity: gone.example could not be looked up (servfail): check --dns of the process at "+
+		server.admin+" and its resolvers, then repeat\n", words)
 
 	out, _ = explain(0, "shop.example", "--dns", resolver)
 	require.Regexp(t, `(?m)^mail hosts +mx\.shop\.example$`, out)

@@ -116,7 +116,8 @@ func (s *reportSender) send(ctx context.Context) error {
 	defer cancel()
 	answer, err := s.client.Call(ctx, http.MethodPost, "/v1/feedback", "text/csv", &s.body)
 	if err != nil {
-		return fmt.Errorf("reports %d to %d: %w", s.sums.Accepted+s.sums.Repeated+1, s.sums.Accepted+s.sums.Repeated+s.n, err)
+		return fmt.Errorf("reports %d to %d: %w", s.sums.Accepted+s.sums.Repeated+1,
+			s.sums.Accepted+s.sums.Repeated+s.n, err)
 	}
 	defer answer.Close()
 	var sums reportSums

@@ -48,10 +48,11 @@ func parseFraction(text string) (float64, error) {
 	return n, err
 }
 
-// parserOf parses flags of a type. advice is the format of the error for a text that is none. A flag takes the argument behind it even
-// if that begins with a dash: it may be a negative number.
+// parserOf parses flags of a type. advice is the format of the error for a text that is none. A flag takes the argument
+// behind it even if that begins with a dash: it may be a negative number.
 func parserOf[T any](parse func(string) (T, error), advice string) kong.Option {
-	return kong.TypeMapper(reflect.TypeFor[T](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+	return kong.TypeMapper(reflect.TypeFor[T](), kong.MapperFunc(func(ctx *kong.DecodeContext,
+		target reflect.Value) error {
 		token := ctx.Scan.Pop()
 		if token.IsEOL() {
 			return errors.New("its value is missing")

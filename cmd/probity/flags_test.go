@@ -69,7 +69,8 @@ func TestWrongFlags(t *testing.T) {
 				if command == "prober" {
 					args = args[:3]
 				}
-				code := run(over, append(args, strings.Fields(c.flag)...), &console.IO{In: strings.NewReader(""), Out: &words, Err: &words})
+				code := run(over, append(args, strings.Fields(c.flag)...),
+					&console.IO{In: strings.NewReader(""), Out: &words, Err: &words})
 				require.Equal(t, 2, code, words.String())
 				name, _, _ := strings.Cut(c.flag, "=")
 				require.Contains(t, words.String(), name)
@@ -78,7 +79,8 @@ func TestWrongFlags(t *testing.T) {
 	}
 }
 
-// TestNumbersAreToldPlainly: a flag that is not a number says what to write, and a negative one is judged by its command.
+// TestNumbersAreToldPlainly: a flag that is not a number says what to write, and a negative one is judged by its
+// command.
 func TestNumbersAreToldPlainly(t *testing.T) {
 	for args, want := range map[string]string{
 		"sim list --rows -5":                        "sim list: --rows must be above zero",
@@ -98,7 +100,8 @@ func TestNumbersAreToldPlainly(t *testing.T) {
 		"verify ann@example.org --retry-schedule -": `--retry-schedule: "-" is not a length of time; write for example 30s, 5m or 1h30m`,
 	} {
 		var out, words bytes.Buffer
-		require.Equal(t, 2, run(t.Context(), strings.Fields(args), &console.IO{In: strings.NewReader(""), Out: &out, Err: &words}), args)
+		require.Equal(t, 2, run(t.Context(), strings.Fields(args),
+			&console.IO{In: strings.NewReader(""), Out: &out, Err: &words}), args)
 		require.Contains(t, words.String(), want, args)
 		for _, raw := range []string{"expected", "perhaps", " bit "} {
 			require.NotContains(t, words.String(), raw, args)
@@ -106,11 +109,13 @@ func TestNumbersAreToldPlainly(t *testing.T) {
 	}
 }
 
-// TestDuplicateEgressSourceIsRefused: two sources of one name would use its budgets twice. It is refused before any file is made.
+// TestDuplicateEgressSourceIsRefused: two sources of one name would use its budgets twice. It is refused before any
+// file is made.
 func TestDuplicateEgressSourceIsRefused(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	var words bytes.Buffer
-	code := run(t.Context(), []string{"prober", "--data", data, "--egress", "127.0.0.1=mx.example.org", "--egress", "127.0.0.2/127.0.0.1=mx.example.org"},
+	code := run(t.Context(), []string{"prober", "--data", data, "--egress", "127.0.0.1=mx.example.org", "--egress",
+		"127.0.0.2/127.0.0.1=mx.example.org"},
 		&console.IO{In: strings.NewReader(""), Out: &words, Err: &words})
 	require.Equal(t, 2, code, words.String())
 	require.Contains(t, words.String(), "--egress: 127.0.0.1 is given twice; give each source once")

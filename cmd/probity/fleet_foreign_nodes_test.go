@@ -52,7 +52,8 @@ func startLogged(t *testing.T, args ...string) *loggedProcess {
 // waitForLog waits for words in the log.
 func (w *loggedProcess) waitForLog(words string) {
 	w.t.Helper()
-	require.Eventually(w.t, func() bool { return bytes.Contains([]byte(w.logText()), []byte(words)) }, 30*time.Second, 100*time.Millisecond, "never said: %s\n%s", words, w)
+	require.Eventually(w.t, func() bool { return bytes.Contains([]byte(w.logText()), []byte(words)) }, 30*time.Second,
+		100*time.Millisecond, "never said: %s\n%s", words, w)
 }
 
 func (w *loggedProcess) String() string { return w.logText() }
@@ -61,7 +62,8 @@ func (w *loggedProcess) String() string { return w.logText() }
 func makeClusterCerts(t *testing.T, dir string, nodes ...string) {
 	t.Helper()
 	for _, line := range [][]string{{"init"}, {"coordinator", "hub"}, append([]string{"node"}, nodes...)} {
-		words, err := harness.Command(t.Context(), append(append([]string{"certs"}, line...), "--dir", dir)...).CombinedOutput()
+		words, err := harness.Command(t.Context(),
+			append(append([]string{"certs"}, line...), "--dir", dir)...).CombinedOutput()
 		require.NoError(t, err, "%s", words)
 	}
 }
@@ -77,12 +79,15 @@ func TestForeignNodesAreRefused(t *testing.T) {
 	makeClusterCerts(t, at("ours"), "p1", "p2", "p3", "p4", "p5", "p6")
 	makeClusterCerts(t, at("theirs"), "p3")
 	require.NoError(t, os.WriteFile(at("other.toml"), []byte("[defaults.limits]\nconnections = 1\n"), 0o600))
-	coord := startLogged(t, "coordinator", "--name", "hub", "--data", at("hub"), "--certs", at("ours"), "--cluster-listen", "127.77.0.1:17946",
+	coord := startLogged(t, "coordinator", "--name", "hub", "--data", at("hub"), "--certs", at("ours"),
+		"--cluster-listen", "127.77.0.1:17946",
 		"--listen", "127.77.0.1:0", "--admin-listen", "127.77.0.1:0", "--dns", "127.77.0.1:53", "--disk-floor", "1")
 	coord.waitForLog("msg=serving")
 	node := func(name, ip string, flags ...string) *loggedProcess {
-		return startLogged(t, append([]string{"prober", "--name", name, "--data", at(name), "--certs", at("ours"), "--join", "127.77.0.1:17946", "--cluster-listen", ip + ":17946",
-			"--node-listen", ip + ":17947", "--admin-listen", ip + ":0", "--dns", "127.77.0.1:53", "--egress", ip + "=" + name + ".prober.example"}, flags...)...)
+		return startLogged(t, append([]string{"prober", "--name", name, "--data", at(name), "--certs", at("ours"),
+			"--join", "127.77.0.1:17946", "--cluster-listen", ip + ":17946",
+			"--node-listen", ip + ":17947", "--admin-listen", ip + ":0", "--dns", "127.77.0.1:53", "--egress",
+			ip + "=" + name + ".prober.example"}, flags...)...)
 	}
 
 	key := node("p1", "127.77.0.11", "--cluster-key", at("theirs", "cluster.key"))
@@ -93,7 +98,8 @@ func TestForeignNodesAreRefused(t *testing.T) {
 	label.waitForLog("no seed could be joined")
 	coord.waitForLog("unacceptable label")
 
-	cert := node("p3", "127.77.0.13", "--node-cert", at("theirs", "p3.crt"), "--node-key", at("theirs", "p3.key"), "--node-ca", at("theirs", "ca.crt"))
+	cert := node("p3", "127.77.0.13", "--node-cert", at("theirs", "p3.crt"), "--node-key", at("theirs", "p3.key"),
+		"--node-ca", at("theirs", "ca.crt"))
 	cert.waitForLog("refused a connection to this node")
 	coord.waitForLog("certificate signed by unknown authority")
 
@@ -109,7 +115,8 @@ func TestForeignNodesAreRefused(t *testing.T) {
 		require.NotContains(t, n.logText(), `msg="attached to a coordinator"`)
 	}
 	require.NotContains(t, coord.logText(), `msg="attached to the node"`)
-	ours := node("p6", "127.77.0.16", "--providers", at("other.toml")) // a node of ours attaches, and takes over our table
+	// a node of ours attaches, and takes over our table
+	ours := node("p6", "127.77.0.16", "--providers", at("other.toml"))
 	ours.waitForLog("attached to a coordinator")
 	ours.waitForLog("a provider table is in force")
 	coord.waitForLog(`msg="attached to the node"`)

@@ -12,7 +12,8 @@ import (
 	"probity/engine"
 )
 
-// TestReloadedTableReachesProbers reloads a coordinator with another --providers file: its prober uses that file instead of its own.
+// TestReloadedTableReachesProbers reloads a coordinator with another --providers file: its prober uses that file
+// instead of its own.
 func TestReloadedTableReachesProbers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes two processes; run without -short")
@@ -26,14 +27,18 @@ func TestReloadedTableReachesProbers(t *testing.T) {
 		hash := table.Hash()
 		return fmt.Sprintf("now=\"%x of ", hash[:])
 	}
-	const before, after, own = "[defaults.limits]\nconnections = 2\n", "[defaults.limits]\nconnections = 3\n", "[defaults.limits]\nconnections = 4\n"
+	const before, after, own = "[defaults.limits]\nconnections = 2\n", "[defaults.limits]\nconnections = 3\n",
+		"[defaults.limits]\nconnections = 4\n"
 	require.NoError(t, os.WriteFile(at("hub.toml"), []byte(before), 0o600))
 	require.NoError(t, os.WriteFile(at("p1.toml"), []byte(own), 0o600))
-	coord := startLogged(t, "coordinator", "--name", "hub", "--data", at("hub"), "--certs", at("certs"), "--cluster-listen", "127.77.1.1:17946", "--providers", at("hub.toml"),
+	coord := startLogged(t, "coordinator", "--name", "hub", "--data", at("hub"), "--certs", at("certs"),
+		"--cluster-listen", "127.77.1.1:17946", "--providers", at("hub.toml"),
 		"--listen", "127.77.1.1:0", "--admin-listen", "127.77.1.1:0", "--dns", "127.77.1.1:53", "--disk-floor", "1")
 	coord.waitForLog("msg=serving")
-	prober := startLogged(t, "prober", "--name", "p1", "--data", at("p1"), "--certs", at("certs"), "--join", "127.77.1.1:17946", "--cluster-listen", "127.77.1.2:17946",
-		"--node-listen", "127.77.1.2:17947", "--admin-listen", "127.77.1.2:0", "--dns", "127.77.1.1:53", "--egress", "127.77.1.2=p1.prober.example", "--providers", at("p1.toml"))
+	prober := startLogged(t, "prober", "--name", "p1", "--data", at("p1"), "--certs", at("certs"), "--join",
+		"127.77.1.1:17946", "--cluster-listen", "127.77.1.2:17946",
+		"--node-listen", "127.77.1.2:17947", "--admin-listen", "127.77.1.2:0", "--dns", "127.77.1.1:53", "--egress",
+		"127.77.1.2=p1.prober.example", "--providers", at("p1.toml"))
 	prober.waitForLog(hashOf(before))
 	coord.waitForLog(`msg="attached to the node"`)
 	require.NoError(t, os.WriteFile(at("hub.toml"), []byte(after), 0o600))

@@ -40,7 +40,8 @@ func onSmallDisk(t *testing.T, do func(t *testing.T, p *serviceEnv, dir string))
 		if os.Getuid() != 0 {
 			t.Skip("file systems are for root to mount")
 		}
-		inner := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v", "-test.timeout", (2 * serviceDeadline).String())
+		inner := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v", "-test.timeout",
+			(2 * serviceDeadline).String())
 		inner.Env = append(os.Environ(), smallDiskEnv+"=1")
 		inner.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 		said, err := inner.CombinedOutput()
@@ -61,8 +62,9 @@ func onSmallDisk(t *testing.T, do func(t *testing.T, p *serviceEnv, dir string))
 	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
 	ctx, cancel := context.WithTimeout(context.Background(), serviceDeadline)
 	t.Cleanup(cancel)
-	p := &serviceEnv{processCtx: ctx, ctx: ctx, world: world.New(world.Config{Seed: 1}), overrides: filepath.Join(t.TempDir(), "providers.toml"),
-		internet: startInternet(ctx, t, "--latency", slowReplies.String())}
+	p := &serviceEnv{processCtx: ctx, ctx: ctx, world: world.New(world.Config{Seed: 1}),
+		overrides: filepath.Join(t.TempDir(), "providers.toml"),
+		internet:  startInternet(ctx, t, "--latency", slowReplies.String())}
 	harness.WriteOutput(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
 	do(t, p, dir)
 }
@@ -160,8 +162,9 @@ func firstAddress(t *testing.T, list []byte) string {
 	return rows[1][at]
 }
 
-// TestAFullDiskNeverEndsTheServer fills the disk of a server while it probes, writes results, backs up, erases and starts, and keeps it
-// full: what can be read is given, what cannot be written is refused, and the jobs go on when there is room, exactly.
+// TestAFullDiskNeverEndsTheServer fills the disk of a server while it probes, writes results, backs up, erases and
+// starts, and keeps it full: what can be read is given, what cannot be written is refused, and the jobs go on when
+// there is room, exactly.
 func TestAFullDiskNeverEndsTheServer(t *testing.T) {
 	detector.Spare(t)
 	onSmallDisk(t, testFullDisk)
@@ -172,7 +175,8 @@ func testFullDisk(t *testing.T, p *serviceEnv, dir string) {
 	h := newKillLoop(t, p, data, 500)
 	var root *customer
 	withStoppedStore(t, data, func(s *store.Store) {
-		root = p.addCustomerAs(t, s, store.NewUser{Email: "root@customer.example", Role: store.Admin, Limits: unlimited})
+		root = p.addCustomerAs(t, s, store.NewUser{Email: "root@customer.example", Role: store.Admin,
+			Limits: unlimited})
 	})
 	h.runJob(t, nil)
 	done, address := h.job, firstAddress(t, h.list)
@@ -189,7 +193,10 @@ func testFullDisk(t *testing.T, p *serviceEnv, dir string) {
 			return j.finished() || j.Processed >= j.TotalRows*int64(part+1)/diskFills
 		})
 		f := fill(t, dir)
-		h.p.eventually(t, "the full disk is met", func() bool { return h.listJobs(t)[0].finished() || s.timesFull() > met })
+		h.p.eventually(t, "the full disk is met", func() bool {
+			return h.listJobs(t)[0].finished() ||
+				s.timesFull() > met
+		})
 		s.requireAlive(t)
 		require.Equal(t, http.StatusOK, h.status(t, http.MethodGet, "/v1/verify/bulk"))
 		require.Equal(t, http.StatusOK, h.status(t, http.MethodGet, "/v1/verify/bulk/"+done+"/results"))
@@ -270,8 +277,8 @@ func (h *killLoop) endOnAFullDisk(t *testing.T, s *serverProcess, dir string) {
 	f.empty(t)
 }
 
-// TestVerifyOnAFullDiskGoesOnExactly fills the disk of `verify` at random moments: each time it ends with status 1 and one line, and in the
-// end the result is that of a run with room.
+// TestVerifyOnAFullDiskGoesOnExactly fills the disk of `verify` at random moments: each time it ends with status 1 and
+// one line, and in the end the result is that of a run with room.
 func TestVerifyOnAFullDiskGoesOnExactly(t *testing.T) {
 	detector.Spare(t)
 	onSmallDisk(t, testFullVerify)
@@ -314,7 +321,8 @@ func testFullVerify(t *testing.T, p *serviceEnv, dir string) {
 		failed := &exec.ExitError{}
 		require.ErrorAs(t, err, &failed)
 		require.Equal(t, 1, failed.ExitCode(), "%s", &words)
-		require.Regexp(t, `^(going on with .*\n)?(running: .*\n)*probity: .*(disk is full|no space left).*\n$`, words.String())
+		require.Regexp(t, `^(going on with .*\n)?(running: .*\n)*probity: .*(disk is full|no space left).*\n$`,
+			words.String())
 		ended++
 	}
 	require.NotZero(t, ended)

@@ -25,7 +25,8 @@ func TestHangupEndsADemoInOrder(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	demo := harness.Command(ctx, "demo", "--rows", "10", "--listen", "127.0.0.1:0", "--dir", filepath.Join(t.TempDir(), "demo"))
+	demo := harness.Command(ctx, "demo", "--rows", "10", "--listen", "127.0.0.1:0", "--dir",
+		filepath.Join(t.TempDir(), "demo"))
 	lines, err := demo.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, demo.Start())
@@ -44,7 +45,8 @@ func TestTestsOfHangupsWorkUnderNohup(t *testing.T) {
 	defer cancel()
 	tests, err := os.Executable()
 	require.NoError(t, err)
-	words, err := exec.CommandContext(ctx, "sh", "-c", `trap "" HUP; exec "$0" -test.v -test.run "$1"`, tests, "^TestHangupEndsADemoInOrder$").CombinedOutput()
+	words, err := exec.CommandContext(ctx, "sh", "-c", `trap "" HUP; exec "$0" -test.v -test.run "$1"`, tests,
+		"^TestHangupEndsADemoInOrder$").CombinedOutput()
 	require.NoError(t, err, "%s", words)
 	require.Contains(t, string(words), "--- PASS: TestHangupEndsADemoInOrder")
 }
@@ -85,8 +87,8 @@ func requireLine(t *testing.T, lines io.Reader, words string) {
 	require.True(t, found, words)
 }
 
-// TestHangupDuringTheStartIsARereading: a server gets SIGHUP while it reads its provider table for the first time, from a pipe. It
-// starts, and then reads the table again.
+// TestHangupDuringTheStartIsARereading: a server gets SIGHUP while it reads its provider table for the first time, from
+// a pipe. It starts, and then reads the table again.
 func TestHangupDuringTheStartIsARereading(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a process; run without -short")
@@ -95,7 +97,8 @@ func TestHangupDuringTheStartIsARereading(t *testing.T) {
 	defer cancel()
 	table := filepath.Join(t.TempDir(), "providers.toml")
 	require.NoError(t, syscall.Mkfifo(table, 0o600))
-	server := harness.Command(ctx, "serve", "--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0",
+	server := harness.Command(ctx, "serve", "--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0",
+		"--admin-listen", "127.0.0.1:0",
 		"--dns", "127.0.0.1:1", "--providers", table)
 	lines, err := server.StderrPipe()
 	require.NoError(t, err)

@@ -100,7 +100,8 @@ func printWhy(out io.Writer, w *record.Why) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "RECEIVER\tROWS\tASKING\tOPENS\tDONE BY\tWAITS FOR")
 	for _, r := range w.Receivers {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%s\t%s\t\n", console.Printable(r.Receiver), r.Rows, r.Asking, clock(r.Opens), clock(r.DoneBy))
+		fmt.Fprintf(table, "%s\t%d\t%d\t%s\t%s\t\n", console.Printable(r.Receiver), r.Rows, r.Asking, clock(r.Opens),
+			clock(r.DoneBy))
 		for _, one := range r.Waits {
 			fmt.Fprintf(table, "\t%d\t\t%s\t\t%s\n", one.Rows, clock(one.Opens), console.Printable(one.Words()))
 		}

@@ -35,7 +35,8 @@ func TestJobWhyShowsReceiversAndWaits(t *testing.T) {
 	require.NoError(t, (&jobWhyCmd{jobFlags{ID: "j1", Server: url}}).Run(t.Context(), con))
 	require.Equal(t, "/v1/verify/bulk/j1/why", last.URL.Path)
 	require.Equal(t, "Bearer prb_live_key", last.Header.Get("Authorization"))
-	for _, want := range []string{"job j1 is running; 47 open rows", "node n2 does not answer", "Outlook.com  47    7       now",
+	for _, want := range []string{"job j1 is running; 47 open rows", "node n2 does not answer",
+		"Outlook.com  47    7       now",
 		"budget refusals_per_hour of source 192.0.2.1 at node n1"} {
 		require.Contains(t, out.String(), want)
 	}
@@ -51,8 +52,10 @@ func TestJobStartAndRecheckPrintTheJob(t *testing.T) {
 	require.NoError(t, (&jobStartCmd{jobFlags{ID: "j2", Server: url}}).Run(t.Context(), con))
 	require.Equal(t, "/v1/verify/bulk/j2/start", last.URL.Path)
 	require.Equal(t, "j2\n", out.String())
-	require.ErrorIs(t, (&jobRecheckCmd{jobFlags: jobFlags{ID: "j1", Server: url}}).Run(t.Context(), con), console.ErrUsage)
-	require.NoError(t, (&jobRecheckCmd{jobFlags{ID: "j1", Server: url}, []string{"UNKNOWN"}, []string{"timeout"}}).Run(t.Context(), con))
+	require.ErrorIs(t, (&jobRecheckCmd{jobFlags: jobFlags{ID: "j1", Server: url}}).Run(t.Context(), con),
+		console.ErrUsage)
+	require.NoError(t, (&jobRecheckCmd{jobFlags{ID: "j1", Server: url}, []string{"UNKNOWN"},
+		[]string{"timeout"}}).Run(t.Context(), con))
 	require.Equal(t, "/v1/verify/bulk/j1/recheck", last.URL.Path)
 	require.JSONEq(t, `{"status":["UNKNOWN"],"reason":["timeout"]}`, body.String())
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recordingProxy is a SOCKS5 proxy (RFC 1928) that records the recipients of its clients. To read along, it removes the STARTTLS offer, as
-// some firewalls do.
+// recordingProxy is a SOCKS5 proxy (RFC 1928) that records the recipients of its clients. To read along, it removes the
+// STARTTLS offer, as some firewalls do.
 type recordingProxy struct {
 	listener net.Listener
 	clients  sync.WaitGroup
@@ -30,7 +30,8 @@ type recordingProxy struct {
 func newRecordingProxy(t *testing.T, goal int) *recordingProxy {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	w := &recordingProxy{listener: l, closed: make(chan struct{}), recipients: map[string]int{}, stopAt: goal, reached: make(chan struct{})}
+	w := &recordingProxy{listener: l, closed: make(chan struct{}), recipients: map[string]int{}, stopAt: goal,
+		reached: make(chan struct{})}
 	go w.serve()
 	return w
 }

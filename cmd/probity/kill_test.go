@@ -35,9 +35,9 @@ const (
 	killSeedEnv = "PROBITY_KILL_SEED"
 )
 
-// TestKillAndGoOn kills the process that verifies a list with SIGKILL at three random moments, runs the same command again
-// each time, and requires the result of a run without a kill. A recording proxy before the mail servers checks that it never probes
-// a row again that its progress folder had when it was killed.
+// TestKillAndGoOn kills the process that verifies a list with SIGKILL at three random moments, runs the same command
+// again each time, and requires the result of a run without a kill. A recording proxy before the mail servers checks
+// that it never probes a row again that its progress folder had when it was killed.
 func TestKillAndGoOn(t *testing.T) {
 	detector.Spare(t)
 	if testing.Short() {
@@ -103,8 +103,8 @@ func newKillTest(t *testing.T) *killTest {
 
 func (k *killTest) path(name string) string { return filepath.Join(k.dir, name) }
 
-// deterministicList leaves out the rows of servers that close connections: which rows are affected depends on the other rows of the
-// connection, and the truth allows either answer.
+// deterministicList leaves out the rows of servers that close connections: which rows are affected depends on the other
+// rows of the connection, and the truth allows either answer.
 func deterministicList(t *testing.T) []byte {
 	w := world.New(world.Config{Seed: 1})
 	var out bytes.Buffer
@@ -113,7 +113,8 @@ func deterministicList(t *testing.T) []byte {
 	harness.EachRow(t, w, killRows, func(cells []string) bool {
 		if column < 0 {
 			column = slices.Index(cells, "email")
-		} else if slices.Contains(w.Truth(cells[column]), persona.Outcome{Status: "UNKNOWN", Reason: "connection_failed"}) {
+		} else if slices.Contains(w.Truth(cells[column]),
+			persona.Outcome{Status: "UNKNOWN", Reason: "connection_failed"}) {
 			return true
 		}
 		require.NoError(t, keep.Write(cells))
@@ -148,8 +149,10 @@ func (k *killTest) kill(ctx context.Context, t *testing.T, w *recordingProxy, ar
 	require.ErrorContains(t, err, "killed")
 }
 
-// signalAtLimit sends a process a signal once the recording proxy has seen enough recipients, and returns its output and how it ended.
-func (k *killTest) signalAtLimit(ctx context.Context, t *testing.T, with os.Signal, w *recordingProxy, args []string) (string, error) {
+// signalAtLimit sends a process a signal once the recording proxy has seen enough recipients, and returns its output
+// and how it ended.
+func (k *killTest) signalAtLimit(ctx context.Context, t *testing.T, with os.Signal, w *recordingProxy,
+	args []string) (string, error) {
 	t.Helper()
 	var words bytes.Buffer
 	c := harness.Command(ctx, append(args, "--socks5", w.addr())...)
@@ -169,7 +172,8 @@ func (k *killTest) signalAtLimit(ctx context.Context, t *testing.T, with os.Sign
 	return words.String(), err
 }
 
-// answeredAddresses reads from a copy of a dead process's folder which addresses had answers. The folder itself is not touched.
+// answeredAddresses reads from a copy of a dead process's folder which addresses had answers. The folder itself is not
+// touched.
 func (k *killTest) answeredAddresses(t *testing.T, folder string) map[string]bool {
 	t.Helper()
 	dir := t.TempDir()
@@ -179,7 +183,8 @@ func (k *killTest) answeredAddresses(t *testing.T, folder string) map[string]boo
 	defer func() { require.NoError(t, s.Close()) }()
 	domains, err := lists.Default()
 	require.NoError(t, err)
-	c := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: dir, Table: engine.DefaultTable(), Lists: domains})
+	c := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: dir, Table: engine.DefaultTable(),
+		Lists: domains})
 	jobs, _, err := c.Jobs("", "", 1, "")
 	require.NoError(t, err)
 	require.NotEmpty(t, jobs, "mail servers were asked before the list was safe")
@@ -222,8 +227,8 @@ func requireAnswered(t *testing.T, result []byte) {
 	}
 }
 
-// What differs between two runs of a list: the last two columns, and the score, which depends on the time and the connection of a
-// domain's catch-all check.
+// What differs between two runs of a list: the last two columns, and the score, which depends on the time and the
+// connection of a domain's catch-all check.
 var (
 	lastTwoColumns = regexp.MustCompile(`,(true|false),\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ(\r?\n|$)`)
 	scored         = regexp.MustCompile(`,(VALID|RISKY|INVALID|UNKNOWN),\d+,`)

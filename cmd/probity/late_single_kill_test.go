@@ -44,7 +44,8 @@ func (d *silentDNS) serve(t *testing.T) (address string) {
 
 // startServe starts a server and returns where it listens.
 func startServe(ctx context.Context, t *testing.T, args ...string) (server *exec.Cmd, url string) {
-	server = harness.Command(ctx, append([]string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"}, args...)...)
+	server = harness.Command(ctx, append([]string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"},
+		args...)...)
 	lines, err := server.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, server.Start())
@@ -60,8 +61,8 @@ func startServe(ctx context.Context, t *testing.T, args ...string) (server *exec
 	return server, url
 }
 
-// TestALateAnswerOutlivesAKill kills a server with SIGKILL that owes the verdict of a single call. The next one verifies the address and
-// calls back.
+// TestALateAnswerOutlivesAKill kills a server with SIGKILL that owes the verdict of a single call. The next one
+// verifies the address and calls back.
 func TestALateAnswerOutlivesAKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes processes; run without -short")
@@ -117,5 +118,6 @@ func TestALateAnswerOutlivesAKill(t *testing.T) {
 	}
 	require.Equal(t, "single.finished", event.Event)
 	require.Equal(t, response.Header.Get("X-Request-Id"), event.Request)
-	require.Equal(t, [3]string{"bo@shop.example", "INVALID", "null_mx"}, [3]string{event.Result.Email, event.Result.Status, event.Result.Reason})
+	require.Equal(t, [3]string{"bo@shop.example", "INVALID", "null_mx"},
+		[3]string{event.Result.Email, event.Result.Status, event.Result.Reason})
 }

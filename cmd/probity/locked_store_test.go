@@ -83,7 +83,8 @@ func openDataFolder(t *testing.T, data string) (*coordinator.Coordinator, *store
 	require.NoError(t, err)
 	known, err := lists.Default()
 	require.NoError(t, err)
-	return coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: data, Table: engine.DefaultTable(), Lists: known}), s, k
+	return coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: data, Table: engine.DefaultTable(),
+		Lists: known}), s, k
 }
 
 // TestLockedStoreIsRefusedWithAdvice: a store in use is not touched, and the error says what to do.
@@ -94,14 +95,16 @@ func TestLockedStoreIsRefusedWithAdvice(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	data := t.TempDir()
-	server := harness.Command(ctx, "serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--dns", "127.0.0.1:1")
+	server := harness.Command(ctx, "serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0",
+		"--dns", "127.0.0.1:1")
 	lines, err := server.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, server.Start())
 	in := bufio.NewScanner(lines)
 	for in.Scan() && !strings.Contains(in.Text(), "msg=serving") {
 	}
-	for _, args := range [][]string{{"user", "list"}, {"erase", "a@example.com"}, {"backup", filepath.Join(t.TempDir(), "b")}} {
+	for _, args := range [][]string{{"user", "list"}, {"erase", "a@example.com"},
+		{"backup", filepath.Join(t.TempDir(), "b")}} {
 		_, words := (&adminProcess{t: t, targetArgs: []string{"--data", data}}).run(1, args...)
 		require.Contains(t, words, "a running server holds")
 		require.Contains(t, words, "--server URL")

@@ -8,7 +8,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"probity": main, faultyDiskProgram: faultyDiskMain, killedErasureProgram: killedErasureMain})
+	testscript.Main(m, map[string]func(){"probity": main, faultyDiskProgram: faultyDiskMain,
+		killedErasureProgram: killedErasureMain})
 }
 
 // TestScripts runs the command line as a user would: each script in testdata/script is one story.

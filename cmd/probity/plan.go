@@ -85,7 +85,8 @@ func (c *planCmd) Run(ctx context.Context, con *console.IO) error {
 	return printPlan(con.Out, &report)
 }
 
-// sources returns how many sources share the work. IPv6 sources count only if there are no others (prober.Config.Sources).
+// sources returns how many sources share the work. IPv6 sources count only if there are no others
+// (prober.Config.Sources).
 func (c *planCmd) sources() (int, error) {
 	if c.Sources != nil {
 		return *c.Sources, nil
@@ -180,7 +181,8 @@ func printPlan(out io.Writer, r *plan.Report) error {
 		if v.Limit != nil {
 			limit = fmt.Sprintf("%s = %d", *v.Limit, *v.Budget)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", time.Duration(v.LeastSeconds)*time.Second, console.Printable(name),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", time.Duration(v.LeastSeconds)*time.Second,
+			console.Printable(name),
 			v.Kind, v.Sources, v.Recipients, v.Refused, limit)
 	}
 	return w.Flush()

@@ -66,7 +66,8 @@ func TestProvidersShow(t *testing.T) {
 	require.Regexp(t, `(?m)^google/no-such-user .* 20\d\d-\d\d-\d\d +\S`, out)
 	require.Regexp(t, `(?m)^generic/\S+ .* 20\d\d-\d\d-\d\d +\S`, out)
 
-	out, err = runCommand(t, &providersCmd{}, "show", "gmail", "--providers", overrides(t, "[[provider]]\nid = \"google\"\nprobe = \"off\"\n"))
+	out, err = runCommand(t, &providersCmd{}, "show", "gmail", "--providers",
+		overrides(t, "[[provider]]\nid = \"google\"\nprobe = \"off\"\n"))
 	require.NoError(t, err)
 	require.Regexp(t, `(?m)^probe +off$`, out)
 	require.NotContains(t, out, "yahoo")
@@ -81,7 +82,8 @@ func TestProvidersShow(t *testing.T) {
 	require.Equal(t, 1, strings.Count(out, "  means "))
 	require.Contains(t, out, "\n  source  ")
 
-	for asked, reported := range map[string]string{"nobody-knows": `no provider is known as "nobody-knows"; see`, "gogle": "did you mean google?",
+	for asked, reported := range map[string]string{"nobody-knows": `no provider is known as "nobody-knows"; see`,
+		"gogle":              "did you mean google?",
 		"google/no-such-usr": "did you mean google/no-such-user?", "session/timeout": "the program's own"} {
 		_, err = runCommand(t, &providersCmd{}, "show", asked)
 		require.ErrorIs(t, err, console.ErrUsage)

@@ -13,8 +13,8 @@ import (
 	"probity/internal/nodeflags"
 )
 
-// A proxy's password comes from the command line, the environment or the configuration file, for all sources or for one. It is never
-// shown.
+// A proxy's password comes from the command line, the environment or the configuration file, for all sources or for
+// one. It is never shown.
 func TestProxyPasswordsAreTakenAndNotShown(t *testing.T) {
 	const secret = "hunter:s3:same"
 	parse := func(file string, args ...string) (flags nodeflags.Probing, err error) {
@@ -53,7 +53,11 @@ func TestProxyPasswordsAreTakenAndNotShown(t *testing.T) {
 		require.Contains(t, string(shown), `"***@all.example:1080"`)
 		require.Contains(t, string(shown), `"127.0.0.1/192.0.2.1=a.example,socks5=***@own.example:1080"`)
 	}
-	for _, args := range [][]string{{"--socks5=" + secret + "@all.example"}, {"--socks5=hunter@all.example:1"}, {"--egress=192.0.2.1,socks5=" + secret + "@own.example:1080"}, {"--egress=192.0.2.1=a.example,socks5=" + secret + "@own"}, {"--egress=192.0.2.999=a.example,socks5=" + secret + "@own.example:1"}, {"--egress=192.0.2.77=a.example,socks5=" + secret + "@own.example:1"}} {
+	for _, args := range [][]string{{"--socks5=" + secret + "@all.example"}, {"--socks5=hunter@all.example:1"},
+		{"--egress=192.0.2.1,socks5=" + secret + "@own.example:1080"},
+		{"--egress=192.0.2.1=a.example,socks5=" + secret + "@own"},
+		{"--egress=192.0.2.999=a.example,socks5=" + secret + "@own.example:1"},
+		{"--egress=192.0.2.77=a.example,socks5=" + secret + "@own.example:1"}} {
 		flags, err := parse("", args...)
 		if err == nil {
 			_, err = flags.Identities()

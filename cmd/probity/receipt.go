@@ -61,7 +61,8 @@ func (c receiptVerifyCmd) Run(con *console.IO) error {
 	if reason, ok := r.Statement["reason"].(string); ok {
 		said = append(said, reason)
 	}
-	fmt.Fprintf(con.Out, "%s, verified at %v, signed at %s by key %s\n", strings.Join(said, " "), r.Statement["verified_at"],
+	fmt.Fprintf(con.Out, "%s, verified at %v, signed at %s by key %s\n", strings.Join(said, " "),
+		r.Statement["verified_at"],
 		r.IssuedAt.UTC().Format("2006-01-02T15:04:05Z"), r.KeyID)
 	if keys == nil {
 		fmt.Fprintln(con.Err, "the signature fits the key that the receipt names; GET /v1/receipt-keys says whether it is the service's, or --keys")

@@ -42,8 +42,8 @@ func (c *proberCmd) Run(ctx context.Context, con *console.IO) error {
 	return p.Serve(ctx)
 }
 
-// newProcess returns what a process begins with. It logs at info level, or everything with --verbose, as text or json. Repeated warnings and
-// errors are limited to a few lines a second.
+// newProcess returns what a process begins with. It logs at info level, or everything with --verbose, as text or json.
+// Repeated warnings and errors are limited to a few lines a second.
 func newProcess(con *console.IO, format string) app.Process {
 	level := slog.LevelInfo
 	if con.Verbose {
@@ -54,5 +54,6 @@ func newProcess(con *console.IO, format string) app.Process {
 	if format == "json" {
 		lines = slog.NewJSONHandler(con.Err, options)
 	}
-	return app.Process{Version: version, Log: slog.New(loglimit.New(lines)), Disk: con.Files(), Registry: prometheus.NewRegistry(), Hangups: con.Hangups}
+	return app.Process{Version: version, Log: slog.New(loglimit.New(lines)), Disk: con.Files(),
+		Registry: prometheus.NewRegistry(), Hangups: con.Hangups}
 }

@@ -31,8 +31,9 @@ const (
 	killTimeout  = 3 * time.Second       // for each kill and the checks after it
 )
 
-// TestServeIsKilledAndItsJobIsExact kills a server with SIGKILL at random moments during one job, and requires that the job ends as if
-// nothing had happened: rows, cells, order, ledger, reserved credits and callback exact, and no file left that is not the job's.
+// TestServeIsKilledAndItsJobIsExact kills a server with SIGKILL at random moments during one job, and requires that the
+// job ends as if nothing had happened: rows, cells, order, ledger, reserved credits and callback exact, and no file
+// left that is not the job's.
 func TestServeIsKilledAndItsJobIsExact(t *testing.T) {
 	detector.Spare(t)
 	if testing.Short() {
@@ -43,8 +44,9 @@ func TestServeIsKilledAndItsJobIsExact(t *testing.T) {
 	t.Cleanup(end)
 	ctx, cancel := context.WithTimeout(lives, serviceDeadline+time.Duration(kills)*killTimeout)
 	t.Cleanup(cancel)
-	p := &serviceEnv{processCtx: lives, ctx: ctx, world: world.New(world.Config{Seed: 1}), overrides: filepath.Join(t.TempDir(), "providers.toml"),
-		internet: startInternet(lives, t, "--latency", slowReplies.String())}
+	p := &serviceEnv{processCtx: lives, ctx: ctx, world: world.New(world.Config{Seed: 1}),
+		overrides: filepath.Join(t.TempDir(), "providers.toml"),
+		internet:  startInternet(lives, t, "--latency", slowReplies.String())}
 	harness.WriteOutput(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
 
 	h := newKillLoop(t, p, t.TempDir(), rows)
@@ -56,7 +58,8 @@ func TestServeIsKilledAndItsJobIsExact(t *testing.T) {
 	began := time.Now()
 	for n := range kills {
 		hit := h.killAtRandom(t)
-		require.Less(t, hit, phaseSettled, "the job was over after %d of %d kills: take more rows, or slower receivers", n, kills)
+		require.Less(t, hit, phaseSettled, "the job was over after %d of %d kills: take more rows, or slower receivers",
+			n, kills)
 		h.killsByPhase[hit]++
 	}
 	t.Logf("%d kills in %s, they hit: %s", kills, time.Since(began).Round(time.Second), h.killSummary())
@@ -89,15 +92,16 @@ func numberFrom(t *testing.T, variable string, usual int) int {
 func (p *serviceEnv) oneRowAtATime(t *testing.T) *serviceEnv {
 	text, err := os.ReadFile(p.overrides)
 	require.NoError(t, err)
-	text = regexp.MustCompile(`(?m)^connections_per_minute`).ReplaceAll(text, []byte("connections = 1\nrecipients_per_transaction = 1\n$0"))
+	text = regexp.MustCompile(`(?m)^connections_per_minute`).ReplaceAll(text,
+		[]byte("connections = 1\nrecipients_per_transaction = 1\n$0"))
 	other := *p
 	other.overrides = filepath.Join(t.TempDir(), "slow.toml")
 	require.NoError(t, os.WriteFile(other.overrides, text, 0o600))
 	return &other
 }
 
-// killAtRandom runs the server and kills it at a random moment, one time in four in its first 200 ms. It returns the phase that was hit,
-// according to the data folder.
+// killAtRandom runs the server and kills it at a random moment, one time in four in its first 200 ms. It returns the
+// phase that was hit, according to the data folder.
 func (h *killLoop) killAtRandom(t *testing.T) phase {
 	t.Helper()
 	between := func(from, to time.Duration) time.Duration {

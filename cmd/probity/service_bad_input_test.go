@@ -42,15 +42,18 @@ func badUploads() []badUpload {
 		}()
 		return out
 	}
-	const wide = "\x28\xb5\x2f\xfd\x00\x80\x31\x00\x00email\n" // one raw block, in a frame with a window of 64 MB (RFC 8878, section 3.1.1)
+	// one raw block, in a frame with a window of 64 MB (RFC 8878, section 3.1.1)
+	const wide = "\x28\xb5\x2f\xfd\x00\x80\x31\x00\x00email\n"
 	return []badUpload{
 		{"a packed line of 64 MB", pack(spill("email\n", strings.Repeat("a", mega), 64)), 422, "line 2"},
 		{"a packed header of 64 MB", pack(spill("", strings.Repeat("email,", mega/6), 64)), 422, "longer than"},
-		{"a quote that is never closed", spill("email,n\na@x.example,\"", strings.Repeat("b@x.example\n", mega/12), 8), 422, "close it"},
+		{"a quote that is never closed", spill("email,n\na@x.example,\"", strings.Repeat("b@x.example\n", mega/12), 8),
+			422, "close it"},
 		{"a window larger than ours", strings.NewReader(wide), 422, "without --long"},
 		{"zeros", &repeatedText{text: strings.Repeat("\x00", mega), left: 8}, 422, "UTF-8"},
 		{"UTF-16 without a mark", strings.NewReader("e\x00m\x00a\x00i\x00l\x00\n\x00"), 422, "byte order mark"},
-		{"rows without end of a column too many", spill("email\n", "a@x.example"+strings.Repeat(",", 70)+"\n", 100_000), 422, "line 2"},
+		{"rows without end of a column too many", spill("email\n", "a@x.example"+strings.Repeat(",", 70)+"\n", 100_000),
+			422, "line 2"},
 	}
 }
 
@@ -79,7 +82,10 @@ func testBadInput(t *testing.T, p *serviceEnv) {
 	const granted = 1000
 	data := t.TempDir()
 	var c *customer
-	withStoppedStore(t, data, func(s *store.Store) { c = p.addCustomer(t, s, "bad@customer.example", granted, unlimited) })
+	withStoppedStore(t, data, func(s *store.Store) {
+		c = p.addCustomer(t, s, "bad@customer.example", granted,
+			unlimited)
+	})
 	s := startServer(t, p, data, "127.0.1.9")
 	c.base = s.base
 	c.warmUp(t, p)

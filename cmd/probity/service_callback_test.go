@@ -31,7 +31,8 @@ type event struct {
 	err   error // of reading it
 }
 
-// callbackReceiver is a customer's web server for callbacks, on a loopback address of its own: attempts are limited by host.
+// callbackReceiver is a customer's web server for callbacks, on a loopback address of its own: attempts are limited by
+// host.
 type callbackReceiver struct {
 	url           string
 	calls         atomic.Int32
@@ -40,28 +41,31 @@ type callbackReceiver struct {
 }
 
 // newCallbackReceiver serves until the test ends. respond gets the number of the call, from 1, and the event.
-func newCallbackReceiver(t *testing.T, host string, respond func(w http.ResponseWriter, call int, e event)) *callbackReceiver {
+func newCallbackReceiver(t *testing.T, host string,
+	respond func(w http.ResponseWriter, call int, e event)) *callbackReceiver {
 	t.Helper()
 	return newNamedReceiver(t, host, host, respond)
 }
 
 // newNamedReceiver is newCallbackReceiver whose URL has a name.
-func newNamedReceiver(t *testing.T, name, host string, respond func(w http.ResponseWriter, call int, e event)) *callbackReceiver {
+func newNamedReceiver(t *testing.T, name, host string,
+	respond func(w http.ResponseWriter, call int, e event)) *callbackReceiver {
 	t.Helper()
 	r := &callbackReceiver{events: make(chan event, 16)}
 	l, err := net.Listen("tcp", host+":0")
 	require.NoError(t, err)
 	r.url = fmt.Sprintf("http://%s:%d/hook", name, l.Addr().(*net.TCPAddr).Port)
-	web := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		if q.Method != http.MethodPost || q.URL.Path != "/hook" {
-			r.otherRequests.Add(1)
-			return
-		}
-		call := int(r.calls.Add(1))
-		e := readEvent(q.Body)
-		respond(w, call, e)
-		r.events <- e
-	})}
+	web := &http.Server{ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			if q.Method != http.MethodPost || q.URL.Path != "/hook" {
+				r.otherRequests.Add(1)
+				return
+			}
+			call := int(r.calls.Add(1))
+			e := readEvent(q.Body)
+			respond(w, call, e)
+			r.events <- e
+		})}
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(l) }()
 	t.Cleanup(func() {
@@ -182,16 +186,21 @@ func callbackCases() []callbackCase {
 		w.WriteHeader(http.StatusFound)
 	}
 	return []callbackCase{
-		{name: "takes it", respond: answerWith(http.StatusNoContent), status: "delivered", log: []attemptLine{{204, "", false}}},
-		{name: "gone", respond: answerWith(http.StatusGone), status: "stopped", log: []attemptLine{{410, "not sent again", false}}},
-		{name: "redirects", respond: redirect, status: "pending", log: []attemptLine{{302, "redirects are not followed", false}}},
+		{name: "takes it", respond: answerWith(http.StatusNoContent), status: "delivered",
+			log: []attemptLine{{204, "", false}}},
+		{name: "gone", respond: answerWith(http.StatusGone), status: "stopped",
+			log: []attemptLine{{410, "not sent again", false}}},
+		{name: "redirects", respond: redirect, status: "pending",
+			log: []attemptLine{{302, "redirects are not followed", false}}},
 		{name: "fails once", respond: firstThen(1, answerWith(http.StatusInternalServerError)), status: "delivered",
 			log: []attemptLine{{500, "answered 500", false}, {200, "", false}}},
 		{name: "too large", respond: firstThen(1, answerWith(http.StatusRequestEntityTooLarge)), status: "delivered",
 			log: []attemptLine{{413, "too large", false}, {200, "", true}}},
 		{name: "resets", respond: firstThen(2, reset), resend: 2, status: "delivered",
-			log: []attemptLine{{0, "before the whole body was taken", false}, {0, "before the whole body was taken", false}, {200, "", true}}},
-		{name: "answers after 15 s", respond: answerLate, status: "pending", log: []attemptLine{{0, "no answer within 15 seconds", false}}},
+			log: []attemptLine{{0, "before the whole body was taken", false},
+				{0, "before the whole body was taken", false}, {200, "", true}}},
+		{name: "answers after 15 s", respond: answerLate, status: "pending",
+			log: []attemptLine{{0, "no answer within 15 seconds", false}}},
 	}
 }
 
@@ -254,7 +263,10 @@ func testCallbacks(t *testing.T, p *serviceEnv) {
 // requireNamesByDNS sends a callback to a name that only the resolver of --dns knows.
 func (c *customer) requireNamesByDNS(t *testing.T, p *serviceEnv, list []byte) {
 	hosts := p.world.Hosts()
-	i := slices.IndexFunc(hosts, func(h world.Host) bool { return h.Role != world.Dead && h.Addrs[0].IsLoopback() && h.Addrs[0].Is4() })
+	i := slices.IndexFunc(hosts, func(h world.Host) bool {
+		return h.Role != world.Dead && h.Addrs[0].IsLoopback() &&
+			h.Addrs[0].Is4()
+	})
 	require.GreaterOrEqual(t, i, 0)
 	r := newNamedReceiver(t, hosts[i].Name, hosts[i].Addrs[0].String(), answerWith(http.StatusOK))
 	j := c.upload(t, field("callback_url", r.url), fileOf(list))
@@ -338,8 +350,8 @@ func (c *customer) resend(t *testing.T, id string) {
 	require.Equal(t, http.StatusAccepted, r.status, "%s", r.body)
 }
 
-// requireLink fetches the results by the link of an event, which needs no key. Only its path is used: the server does not know
-// its public URL.
+// requireLink fetches the results by the link of an event, which needs no key. Only its path is used: the server does
+// not know its public URL.
 func (c *customer) requireLink(t *testing.T, e event) {
 	t.Helper()
 	at := strings.Index(e.URL, "/v1/")
@@ -355,7 +367,8 @@ func (c *customer) requireLink(t *testing.T, e event) {
 
 // requirePrivateRefused tries addresses that are private and were not allowed.
 func (c *customer) requirePrivateRefused(t *testing.T, list []byte) {
-	for _, url := range []string{"http://10.0.0.1/hook", "http://[::1]/hook", "http://169.254.169.254/latest", "ftp://example.com/", "http://me:pw@example.com/"} {
+	for _, url := range []string{"http://10.0.0.1/hook", "http://[::1]/hook", "http://169.254.169.254/latest",
+		"ftp://example.com/", "http://me:pw@example.com/"} {
 		contentType, body := multipartOf("b", fileOf(list), field("callback_url", url))
 		r, err := c.request(http.MethodPost, "/v1/verify/bulk", contentType, body)
 		require.NoError(t, err)

@@ -30,7 +30,8 @@ type customer struct {
 }
 
 // addCustomer makes an account with a key in a stopped server's store.
-func (p *serviceEnv) addCustomer(t *testing.T, s *store.Store, email string, credits int64, limits store.Limits) *customer {
+func (p *serviceEnv) addCustomer(t *testing.T, s *store.Store, email string, credits int64,
+	limits store.Limits) *customer {
 	t.Helper()
 	return p.addCustomerAs(t, s, store.NewUser{Email: email, Credits: credits, Limits: limits})
 }

@@ -10,12 +10,16 @@ import (
 	"probity/store"
 )
 
-// testIdempotencyKey sends one file again and again under one Idempotency-Key, in forms that differ only in how they are written.
+// testIdempotencyKey sends one file again and again under one Idempotency-Key, in forms that differ only in how they
+// are written.
 func testIdempotencyKey(t *testing.T, p *serviceEnv) {
 	const granted = 10_000
 	data := t.TempDir()
 	var c *customer
-	withStoppedStore(t, data, func(s *store.Store) { c = p.addCustomer(t, s, "once@customer.example", granted, unlimited) })
+	withStoppedStore(t, data, func(s *store.Store) {
+		c = p.addCustomer(t, s, "once@customer.example", granted,
+			unlimited)
+	})
 	s := startServer(t, p, data, "127.0.1.2")
 	c.base = s.base
 	list, _ := p.drawList(t, 500, 22)

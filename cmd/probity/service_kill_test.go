@@ -33,8 +33,8 @@ const (
 	killLoopPoll     = 100 * time.Microsecond // how often the files of a job are checked
 )
 
-// killLoop kills the server with SIGKILL, again and again, while its customer uploads one list after another. The moments are
-// when a job's files show that a phase has begun, plus a random delay.
+// killLoop kills the server with SIGKILL, again and again, while its customer uploads one list after another. The
+// moments are when a job's files show that a phase has begun, plus a random delay.
 type killLoop struct {
 	p              *serviceEnv
 	data           string
@@ -55,8 +55,8 @@ type killLoop struct {
 	job             string
 }
 
-// testKilledServer kills a server in every phase of a job, and requires that each job ends as if nothing had happened: rows, bytes, ledger
-// and reserved credits exact.
+// testKilledServer kills a server in every phase of a job, and requires that each job ends as if nothing had happened:
+// rows, bytes, ledger and reserved credits exact.
 func testKilledServer(t *testing.T, p *serviceEnv) {
 	h := newKillLoop(t, p, t.TempDir(), killLoopRows)
 	h.runJob(t, nil) // without kills: the expected result
@@ -69,7 +69,8 @@ func testKilledServer(t *testing.T, p *serviceEnv) {
 	h.requireNothingLeft(t)
 }
 
-// requireNothingLeft requires that the data folder of the stopped server has only files of its jobs, and an exact ledger.
+// requireNothingLeft requires that the data folder of the stopped server has only files of its jobs, and an exact
+// ledger.
 func (h *killLoop) requireNothingLeft(t *testing.T) {
 	t.Helper()
 	scratch, err := os.ReadDir(filepath.Join(h.data, "scratch"))
@@ -97,7 +98,8 @@ func requireNoOrphans(t *testing.T, s *store.Store, data, id string) {
 }
 
 func newKillLoop(t *testing.T, p *serviceEnv, data string, rows int) *killLoop {
-	h := &killLoop{p: p.withoutRefusalBudget(t), data: data, rows: rows, random: rand.New(rand.NewPCG(killSeed(t), 1)), finishedFolders: map[string]bool{}}
+	h := &killLoop{p: p.withoutRefusalBudget(t), data: data, rows: rows, random: rand.New(rand.NewPCG(killSeed(t), 1)),
+		finishedFolders: map[string]bool{}}
 	withStoppedStore(t, h.data, func(s *store.Store) {
 		h.c = p.addCustomer(t, s, "patient@customer.example", killLoopCredits, unlimited)
 	})
@@ -114,8 +116,8 @@ func newKillLoop(t *testing.T, p *serviceEnv, data string, rows int) *killLoop {
 	return h
 }
 
-// singleOutcomeList has only rows with one allowed outcome, which does not depend on the time of the probe. Receivers that refuse every
-// client are left out too: it takes seconds to confirm their refusals.
+// singleOutcomeList has only rows with one allowed outcome, which does not depend on the time of the probe. Receivers
+// that refuse every client are left out too: it takes seconds to confirm their refusals.
 func singleOutcomeList(t *testing.T, w *world.World, wanted int) []byte {
 	var out bytes.Buffer
 	keep := csv.NewWriter(&out)
@@ -169,8 +171,8 @@ func (h *killLoop) runJob(t *testing.T, goals []phase) {
 	h.finishedFolders[h.job] = true
 }
 
-// withoutRefusalBudget removes the budgets of refusals: after a crash what was leased of the hourly budget counts as used, and after a
-// few crashes a receiver would wait for an hour.
+// withoutRefusalBudget removes the budgets of refusals: after a crash what was leased of the hourly budget counts as
+// used, and after a few crashes a receiver would wait for an hour.
 func (p *serviceEnv) withoutRefusalBudget(t *testing.T) *serviceEnv {
 	text, err := os.ReadFile(p.overrides)
 	require.NoError(t, err)
@@ -196,8 +198,10 @@ func (h *killLoop) uploadList() <-chan error {
 		return sent
 	}
 	go func() {
-		contentType, body := multipartOf("b", field("max_age", "0"), field("callback_url", h.receiver.url), fileOf(h.list))
-		r, err := h.c.request(http.MethodPost, "/v1/verify/bulk", contentType, body, "Idempotency-Key", fmt.Sprintf("round-%d", h.rounds))
+		contentType, body := multipartOf("b", field("max_age", "0"), field("callback_url", h.receiver.url),
+			fileOf(h.list))
+		r, err := h.c.request(http.MethodPost, "/v1/verify/bulk", contentType, body, "Idempotency-Key",
+			fmt.Sprintf("round-%d", h.rounds))
 		if err == nil && r.status != http.StatusAccepted {
 			err = fmt.Errorf("upload: %d %s", r.status, r.body)
 		}
@@ -207,8 +211,8 @@ func (h *killLoop) uploadList() <-chan error {
 	return sent
 }
 
-// killAtPhase runs the server and kills it when a phase seems to have begun. It returns the phases that were hit, according to the
-// data folder.
+// killAtPhase runs the server and kills it when a phase seems to have begun. It returns the phases that were hit,
+// according to the data folder.
 func (h *killLoop) killAtPhase(t *testing.T, goal phase) []phase {
 	before := h.callbacksTaken.Load()
 	at := h.markOf(goal, before)
@@ -266,7 +270,8 @@ func (h *killLoop) requireExactJob(t *testing.T) {
 	result := h.c.results(t, j.ID, "")
 	found, err := score.Compare(bytes.NewReader(h.truth), bytes.NewReader(result))
 	require.NoError(t, err)
-	require.Zero(t, found.WrongStatus+found.WrongReason+found.MissingRows+found.ExtraRows+found.OrderErrors+found.ChangedCells, "%+v", found)
+	require.Zero(t, found.WrongStatus+found.WrongReason+found.MissingRows+found.ExtraRows+found.OrderErrors+
+		found.ChangedCells, "%+v", found)
 	require.Equal(t, h.rows, found.Rows)
 	if h.uninterrupted == nil {
 		h.uninterrupted = result
@@ -288,7 +293,8 @@ func (h *killLoop) requireExactJob(t *testing.T) {
 // requireCalled requires at least one event of the current job, and the same each time.
 func (h *killLoop) requireCalled(t *testing.T, j bulkJob) {
 	t.Helper()
-	h.p.eventually(t, "the callback's attempt is logged", func() bool { return h.c.callback(t, j.ID).Status == "delivered" })
+	h.p.eventually(t, "the callback's attempt is logged",
+		func() bool { return h.c.callback(t, j.ID).Status == "delivered" })
 	for n := int(h.callbacksTaken.Load()); n > 0; n-- {
 		e := h.receiver.next(t, h.p)
 		require.Equal(t, j.ID, e.ID)

@@ -55,7 +55,8 @@ func (p *serviceEnv) validAddress(t *testing.T) (address string) {
 			column = slices.Index(cells, "email")
 			return true
 		}
-		if harness.PersonaOf(p.world, cells[column]) == "google" && slices.Equal(p.world.Truth(cells[column]), []persona.Outcome{{Status: "VALID"}}) {
+		if harness.PersonaOf(p.world, cells[column]) == "google" &&
+			slices.Equal(p.world.Truth(cells[column]), []persona.Outcome{{Status: "VALID"}}) {
 			address = cells[column]
 		}
 		return address == ""
@@ -133,7 +134,8 @@ func (c *customer) requireCharged(t *testing.T, list, truth []byte) (charged int
 	return charged
 }
 
-// requireLedger reads an account's ledger in the stopped server's store: its sum, and one reservation and one charge for each cause.
+// requireLedger reads an account's ledger in the stopped server's store: its sum, and one reservation and one charge
+// for each cause.
 func requireLedger(t *testing.T, s *store.Store, c *customer, granted, spent int64, reservations int) {
 	t.Helper()
 	require.NoError(t, s.CheckLedger(c.account))

@@ -56,7 +56,8 @@ func TestService(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(lives, deadline)
 	t.Cleanup(cancel)
-	p := &serviceEnv{processCtx: lives, ctx: ctx, world: world.New(world.Config{Seed: 1}), internet: startInternet(lives, t),
+	p := &serviceEnv{processCtx: lives, ctx: ctx, world: world.New(world.Config{Seed: 1}),
+		internet:  startInternet(lives, t),
 		overrides: filepath.Join(t.TempDir(), "providers.toml")}
 	harness.WriteOutput(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
 	for name, test := range map[string]func(*testing.T, *serviceEnv){
@@ -68,21 +69,24 @@ func TestService(t *testing.T) {
 			test(t, p)
 		})
 	}
-	t.Cleanup(func() { harness.RequireWithinLimits(t, dropAllSourceEntries(p.referee(lives, t))) }) // after the stories, which run at the same time
+	// after the stories, which run at the same time
+	t.Cleanup(func() { harness.RequireWithinLimits(t, dropAllSourceEntries(p.referee(lives, t))) })
 }
 
-// dropAllSourceEntries drops the referee's entries over all sources: the servers of the stories are not a cluster, and do not know
-// of each other.
+// dropAllSourceEntries drops the referee's entries over all sources: the servers of the stories are not a cluster, and
+// do not know of each other.
 func dropAllSourceEntries(r referee.Report) referee.Report {
 	r.By = slices.DeleteFunc(r.By, func(e referee.Entry) bool { return e.Source == "every source" })
 	return r
 }
 
-// serveArgs is the command line of a server over a folder of data. Each has its own source address, so that the referee counts
-// them separately: the budgets of two servers add up.
+// serveArgs is the command line of a server over a folder of data. Each has its own source address, so that the referee
+// counts them separately: the budgets of two servers add up.
 func (p *serviceEnv) serveArgs(data, egress string, flags ...string) []string {
-	return append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--dns", p.dns, "--smtp-port", p.smtp,
-		"--allow-private-targets", "--providers", p.overrides, "--mail-from", "probe@prober.example", "--egress", egress + "=mx.prober.example",
+	return append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--dns",
+		p.dns, "--smtp-port", p.smtp,
+		"--allow-private-targets", "--providers", p.overrides, "--mail-from", "probe@prober.example", "--egress",
+		egress + "=mx.prober.example",
 		"--allow-private-callbacks", "127.0.0.0/8", "--disk-floor", "1"}, flags...)
 }
 
@@ -120,7 +124,8 @@ func startServer(t *testing.T, p *serviceEnv, data, egress string, flags ...stri
 // launchServer returns once there is a process. The caller stops or kills it; if a test fails before, it is killed.
 func launchServer(t *testing.T, p *serviceEnv, data, egress string, flags ...string) *serverProcess {
 	t.Helper()
-	s := &serverProcess{process: harness.Command(p.processCtx, p.serveArgs(data, egress, flags...)...), listenAddr: make(chan string, 1), exited: make(chan struct{})}
+	s := &serverProcess{process: harness.Command(p.processCtx, p.serveArgs(data, egress, flags...)...),
+		listenAddr: make(chan string, 1), exited: make(chan struct{})}
 	lines, err := s.process.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, s.process.Start())

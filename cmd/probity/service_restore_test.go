@@ -16,9 +16,9 @@ import (
 	"probity/tests/harness"
 )
 
-// testRestore makes a backup of a server under load, lets the server run a little longer, and kills it. The restored backup is the
-// service at the moment of the backup: accounts and ledgers are exact, and each unfinished job ends with the rows and the charge
-// that it would have had.
+// testRestore makes a backup of a server under load, lets the server run a little longer, and kills it. The restored
+// backup is the service at the moment of the backup: accounts and ledgers are exact, and each unfinished job ends with
+// the rows and the charge that it would have had.
 func testRestore(t *testing.T, p *serviceEnv) {
 	testRestoreAfter(t, p.withoutRefusalBudget(t), 1500, 0)
 }
@@ -29,7 +29,8 @@ func testRestoreAfter(t *testing.T, p *serviceEnv, rows int, delay time.Duration
 	data, restored := t.TempDir(), filepath.Join(t.TempDir(), "restored")
 	var root, bulk, one *customer
 	withStoppedStore(t, data, func(s *store.Store) {
-		root = p.addCustomerAs(t, s, store.NewUser{Email: "root@customer.example", Role: store.Admin, Limits: unlimited})
+		root = p.addCustomerAs(t, s, store.NewUser{Email: "root@customer.example", Role: store.Admin,
+			Limits: unlimited})
 		bulk = p.addCustomer(t, s, "bulk@customer.example", granted, unlimited)
 		one = p.addCustomer(t, s, "one@customer.example", granted, unlimited)
 	})

@@ -32,8 +32,8 @@ const (
 	uploadReceiver   = "127.0.2.2"
 )
 
-// uploadRows returns how many rows are uploaded: by default as many as the race detector leaves time for, and still twice
-// the 100,000 rows whose callback must stream. By hand, without cgo, so that the collector sees all memory:
+// uploadRows returns how many rows are uploaded: by default as many as the race detector leaves time for, and still
+// twice the 100,000 rows whose callback must stream. By hand, without cgo, so that the collector sees all memory:
 // CGO_ENABLED=0 PROBITY_UPLOAD_ROWS=5000000 go test -timeout 2h -run TestService/^upload
 func uploadRows(t *testing.T) (rows int, byHand bool) {
 	text := os.Getenv(uploadRowsEnv)
@@ -45,8 +45,9 @@ func uploadRows(t *testing.T) (rows int, byHand bool) {
 	return rows, true
 }
 
-// testUpload sends a long list in chunks, with the callback's URL after the file, and follows it to the last download. The
-// server's memory must not grow with it. By default the key is a test key, which probes no mail server; all else is the same.
+// testUpload sends a long list in chunks, with the callback's URL after the file, and follows it to the last download.
+// The server's memory must not grow with it. By default the key is a test key, which probes no mail server; all else is
+// the same.
 func testUpload(t *testing.T, p *serviceEnv) {
 	rows, byHand := uploadRows(t)
 	data := t.TempDir()
@@ -80,7 +81,8 @@ func testUpload(t *testing.T, p *serviceEnv) {
 		t.Logf("%s after %s", what, time.Since(began).Round(time.Millisecond))
 	}
 	list := p.streamList(rows)
-	j := c.upload(t, formPart{"file", "big.csv", list}, field("callback_url", receiver.url), field("callback_content", "full"))
+	j := c.upload(t, formPart{"file", "big.csv", list}, field("callback_url", receiver.url),
+		field("callback_content", "full"))
 	took("accepted " + strconv.FormatInt(list.bytesRead>>20, 10) + " MB")
 	grown("accepted")
 	require.EqualValues(t, rows, j.TotalRows)
@@ -156,7 +158,8 @@ func (c *customer) scoreDownload(t *testing.T, p *serviceEnv, id string, rows in
 // countFiltered downloads the good rows as lines of JSON, compressed.
 func (c *customer) countFiltered(t *testing.T, id string) (n int64) {
 	t.Helper()
-	resp, err := c.open(http.MethodGet, "/v1/verify/bulk/"+id+"/results?status=VALID,RISKY&format=jsonl&compress=gzip", "", nil, "Accept-Encoding", "identity")
+	resp, err := c.open(http.MethodGet, "/v1/verify/bulk/"+id+"/results?status=VALID,RISKY&format=jsonl&compress=gzip",
+		"", nil, "Accept-Encoding", "identity")
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	require.Equal(t, http.StatusOK, resp.StatusCode)

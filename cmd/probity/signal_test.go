@@ -21,7 +21,8 @@ import (
 // morePipe is more than a pipe holds: once it is written, the process at the other end reads.
 const morePipe = 200_000
 
-// TestSignalEndsACommandThatWaitsForInput: each signal ends it in order and with one line, although standard input stays open.
+// TestSignalEndsACommandThatWaitsForInput: each signal ends it in order and with one line, although standard input
+// stays open.
 func TestSignalEndsACommandThatWaitsForInput(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes processes; run without -short")
@@ -59,8 +60,8 @@ func TestSignalEndsACommandThatWaitsForInput(t *testing.T) {
 	}
 }
 
-// TestSecondSignalEndsTheProcess: a command that is blocked in a file, here a pipe with a name, cannot end in order. A second SIGTERM or
-// SIGINT ends it; a second SIGHUP does not, as a terminal that closes sends several.
+// TestSecondSignalEndsTheProcess: a command that is blocked in a file, here a pipe with a name, cannot end in order. A
+// second SIGTERM or SIGINT ends it; a second SIGHUP does not, as a terminal that closes sends several.
 func TestSecondSignalEndsTheProcess(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes processes; run without -short")

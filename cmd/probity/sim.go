@@ -77,7 +77,8 @@ func (c simServeCmd) Run(ctx context.Context, con *console.IO) error {
 		}
 		network = within
 	}
-	server, err := sim.Start(ctx, world.Config{Seed: c.Seed, Speedup: c.Speedup, Latency: c.Latency, SMTPPort: c.SMTPPort, DNS: c.DNS, HTTP: c.HTTP,
+	server, err := sim.Start(ctx, world.Config{Seed: c.Seed, Speedup: c.Speedup, Latency: c.Latency,
+		SMTPPort: c.SMTPPort, DNS: c.DNS, HTTP: c.HTTP,
 		Network: c.Network, Throttlers: c.Punishers, Hostile: c.Hostile, Homes: c.Homes}, network)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w: end the simulator that runs there, or choose other ports with --dns, --smtp-port and --http", err)

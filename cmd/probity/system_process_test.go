@@ -46,8 +46,8 @@ func systemRowsWanted(t *testing.T) int {
 	return rows
 }
 
-// TestSystemOfProcesses verifies a list as a user would, against a simulated internet in a process of its own, and compares
-// the result with the truth and the receivers' limits.
+// TestSystemOfProcesses verifies a list as a user would, against a simulated internet in a process of its own, and
+// compares the result with the truth and the receivers' limits.
 func TestSystemOfProcesses(t *testing.T) {
 	detector.Spare(t)
 	if testing.Short() {
@@ -74,7 +74,8 @@ func verifyAndJudge(t *testing.T, rows int, latency string) {
 	t.Logf("%d rows in %s, peak memory %d MB", rows, time.Since(began).Round(time.Millisecond), peakMemory(verify)>>20)
 	require.NoDirExists(t, at("result.csv"+progressFolder), "progress outlives the result")
 
-	harness.WriteOutput(ctx, t, at("score.json"), "sim", "score", "--truth", at("truth.csv"), "--result", at("result.csv"))
+	harness.WriteOutput(ctx, t, at("score.json"), "sim", "score", "--truth", at("truth.csv"), "--result",
+		at("result.csv"))
 	text, err := os.ReadFile(at("score.json"))
 	require.NoError(t, err)
 	var s score.Scores
@@ -101,8 +102,9 @@ var simServeLine = regexp.MustCompile(`^simulated internet \d+: DNS at (\S+), SM
 // startInternet starts one on ports that are free. It ends with the test.
 func startInternet(ctx context.Context, t *testing.T, args ...string) internet {
 	t.Helper()
-	c := harness.Command(context.WithoutCancel(ctx), append([]string{"sim", "serve", "--dns", "127.0.0.1:0", "--smtp-port=-1", "--http", "127.0.0.1:0",
-		"--speedup", strconv.Itoa(systemSpeedup)}, args...)...)
+	c := harness.Command(context.WithoutCancel(ctx),
+		append([]string{"sim", "serve", "--dns", "127.0.0.1:0", "--smtp-port=-1", "--http", "127.0.0.1:0",
+			"--speedup", strconv.Itoa(systemSpeedup)}, args...)...)
 	words, err := c.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, c.Start())
@@ -121,7 +123,8 @@ func startInternet(ctx context.Context, t *testing.T, args ...string) internet {
 
 // verifyArgs is the command line that verifies a list there.
 func (w internet) verifyArgs(list, result, overrides string) []string {
-	return []string{"verify", list, "-o", result, "--dns", w.dns, "--smtp-port", w.smtp, "--allow-private-targets", "--providers", overrides,
+	return []string{"verify", list, "-o", result, "--dns", w.dns, "--smtp-port", w.smtp, "--allow-private-targets",
+		"--providers", overrides,
 		"--mail-from", "probe@prober.example", "--egress", "127.0.0.1=mx.prober.example"}
 }
 

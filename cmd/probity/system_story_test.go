@@ -23,11 +23,12 @@ import (
 	"probity/tests/harness"
 )
 
-// TestStories runs the scripts of testdata/story: verify against a simulated internet, whose addresses are in the environment of
-// the script: $VALID, $MISSING and $CATCHALL are mailboxes that exist, do not exist, and are at a catch-all domain. Files that a script
-// cannot hold as text are in its folder.
+// TestStories runs the scripts of testdata/story: verify against a simulated internet, whose addresses are in the
+// environment of the script: $VALID, $MISSING and $CATCHALL are mailboxes that exist, do not exist, and are at a
+// catch-all domain. Files that a script cannot hold as text are in its folder.
 func TestStories(t *testing.T) {
-	server, err := sim.Start(t.Context(), world.Config{Seed: 1, Speedup: systemSpeedup, SMTPPort: world.AnyPort, DNS: netip.MustParseAddrPort("127.0.0.1:0")}, sim.Loopback{})
+	server, err := sim.Start(t.Context(), world.Config{Seed: 1, Speedup: systemSpeedup, SMTPPort: world.AnyPort,
+		DNS: netip.MustParseAddrPort("127.0.0.1:0")}, sim.Loopback{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
 	var overrides bytes.Buffer
@@ -145,7 +146,8 @@ func binaryBytes() []byte {
 	return b
 }
 
-// TestInterruptedVerifyResumes interrupts a verifying process as a user would, tries its progress folder with another list, and continues.
+// TestInterruptedVerifyResumes interrupts a verifying process as a user would, tries its progress folder with another
+// list, and continues.
 func TestInterruptedVerifyResumes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes real processes; run without -short")
@@ -159,7 +161,8 @@ func TestInterruptedVerifyResumes(t *testing.T) {
 
 	words, err := k.signalAtLimit(t.Context(), t, os.Interrupt, w, args)
 	require.ErrorContains(t, err, "exit status 1")
-	require.Contains(t, words, "interrupted; what is known is in "+result+progressFolder+", the same command goes on from there")
+	require.Contains(t, words, "interrupted; what is known is in "+result+progressFolder+
+		", the same command goes on from there")
 	require.NoFileExists(t, result)
 
 	out, err := harness.Command(t.Context(), internet.verifyArgs(other, result, k.overrides)...).CombinedOutput()

@@ -33,8 +33,8 @@ import (
 	"probity/tests/harness"
 )
 
-// crashingJob is one job over several runs, each in a bubble of its own. Between two runs the power is cut, and the clock jumps
-// forward or back, since every bubble begins on the same day.
+// crashingJob is one job over several runs, each in a bubble of its own. Between two runs the power is cut, and the
+// clock jumps forward or back, since every bubble begins on the same day.
 type crashingJob struct {
 	t       *testing.T
 	run     tortureRun
@@ -62,7 +62,8 @@ func TestTortureOfTime(t *testing.T) {
 	until := time.Now().Add(k.duration / 5)
 	total := map[string]int{}
 	for round := uint64(0); round == 0 || k.long && time.Now().Before(until); round++ {
-		o := &crashingJob{t: t, run: k, random: rand.New(rand.NewPCG(k.seed, 3<<32|round)), disk: vfs.NewCrashableMem(), faults: total}
+		o := &crashingJob{t: t, run: k, random: rand.New(rand.NewPCG(k.seed, 3<<32|round)), disk: vfs.NewCrashableMem(),
+			faults: total}
 		o.runToEnd(round)
 	}
 	n := 0
@@ -90,9 +91,11 @@ func (o *crashingJob) runToEnd(round uint64) {
 	require.Equal(o.t, store.JobCompleted, job.State, job.Error)
 	found, err := score.Compare(&truth, bytes.NewReader(result))
 	require.NoError(o.t, err)
-	o.t.Logf("ordeal %d: rows %d, unknown without need %d, wrong reason %d; %v", round, found.Rows, found.UnexpectedUnknown, found.WrongReason, job.Reasons)
+	o.t.Logf("ordeal %d: rows %d, unknown without need %d, wrong reason %d; %v", round, found.Rows,
+		found.UnexpectedUnknown, found.WrongReason, job.Reasons)
 	require.Equal(o.t, o.run.rows, found.Rows)
-	require.Zero(o.t, found.MissingRows+found.ExtraRows+found.OrderErrors+found.ChangedCells, "lost, doubled, moved or changed: %+v", found)
+	require.Zero(o.t, found.MissingRows+found.ExtraRows+found.OrderErrors+found.ChangedCells,
+		"lost, doubled, moved or changed: %+v", found)
 	require.Zero(o.t, found.FalseValid+found.FalseInvalid, "lies: %+v", found)
 	charge := billable(o.t, bytes.NewReader(result))
 	require.Equal(o.t, charge, job.Charged)
@@ -107,7 +110,8 @@ func (o *crashingJob) runToEnd(round uint64) {
 
 // runLife is one run. It returns the job when it has ended.
 func (o *crashingJob) runLife(t *testing.T, n int, list []byte) (job *store.Job, result []byte) {
-	jump := []time.Duration{0, time.Duration(o.random.Int64N(int64(2 * time.Hour))), time.Duration(o.random.Int64N(int64(20 * time.Hour)))}[o.random.IntN(3)]
+	jump := []time.Duration{0, time.Duration(o.random.Int64N(int64(2 * time.Hour))),
+		time.Duration(o.random.Int64N(int64(20 * time.Hour)))}[o.random.IntN(3)]
 	time.Sleep(jump) // the machine was off, or its clock was wrong in the last run
 	o.faults["clock moved"]++
 	ctx, cancel := context.WithCancel(context.Background())
@@ -163,14 +167,16 @@ func (o *crashingJob) cutPower() {
 
 // acceptJob uploads the list for an account.
 func (o *crashingJob) acceptJob(ctx context.Context, b *crashLife, list []byte) error {
-	u, _, err := b.node.Store.AddUser(ctx, store.NewUser{Email: "ordeal@customer.example", Credits: crashCredits}, "test", time.Now())
+	u, _, err := b.node.Store.AddUser(ctx, store.NewUser{Email: "ordeal@customer.example", Credits: crashCredits},
+		"test", time.Now())
 	if err != nil {
 		return err
 	}
-	j, err := b.node.Coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{Account: u.ID, MaxHours: ingest.MaxHours,
-		Parts: func(j *store.Job) []store.Part {
-			return []store.Part{store.ReserveJob(j.Account, j.ID, j.Unique, j.CreatedAt)}
-		}}})
+	j, err := b.node.Coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list),
+		Options: ingest.Options{Account: u.ID, MaxHours: ingest.MaxHours,
+			Parts: func(j *store.Job) []store.Part {
+				return []store.Part{store.ReserveJob(j.Account, j.ID, j.Unique, j.CreatedAt)}
+			}}})
 	if err != nil {
 		return err
 	}
@@ -219,14 +225,16 @@ func (o *crashingJob) startLife(ctx context.Context, t *testing.T) *crashLife {
 	network := memnet.New()
 	b := &crashLife{conns: map[*halfOpenConn]bool{}, disk: &faultyDisk{FS: o.disk, pathPart: "jobs"}}
 	var err error
-	b.internet, err = sim.Start(ctx, world.Config{Seed: 1, Speedup: crashSpeedup, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
+	b.internet, err = sim.Start(ctx, world.Config{Seed: 1, Speedup: crashSpeedup, SMTPPort: 25,
+		DNS: netip.MustParseAddrPort("127.0.0.1:53")}, network)
 	require.NoError(t, err)
 	var servers []netip.AddrPort
 	for i, at := range []string{"127.0.0.2:53", "127.0.0.3:53"} {
 		b.dnsRelays = append(b.dnsRelays, newDNSRelay(t, network, network.Dial, at, "127.0.0.1:53", i == 1))
 		servers = append(servers, netip.MustParseAddrPort(at))
 	}
-	b.node = harness.NodeParts{Table: o.table, FS: b.disk, Network: network, Servers: servers, Sources: harness.TwoIdentities(), Dial: b.dial(network), JobEndParts: settledAndCalledBack}.Node(t)
+	b.node = harness.NodeParts{Table: o.table, FS: b.disk, Network: network, Servers: servers,
+		Sources: harness.TwoIdentities(), Dial: b.dial(network), JobEndParts: settledAndCalledBack}.Node(t)
 	return b
 }
 
@@ -239,7 +247,8 @@ func (b *crashLife) close(t *testing.T) {
 }
 
 // dial returns connections with faults.
-func (b *crashLife) dial(network *memnet.Network) func(ctx context.Context, local netip.Addr, kind, address string) (net.Conn, error) {
+func (b *crashLife) dial(network *memnet.Network) func(ctx context.Context, local netip.Addr, kind,
+	address string) (net.Conn, error) {
 	return func(ctx context.Context, local netip.Addr, kind, address string) (net.Conn, error) {
 		conn, err := network.DialFrom(local)(ctx, kind, address)
 		if err != nil {

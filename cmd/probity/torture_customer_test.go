@@ -26,8 +26,8 @@ const (
 	tortureCredits = 100_000_000
 )
 
-// retryingCustomer is a customer that wants every list and every address verified once, whatever happens to the server: it repeats a
-// request under the same Idempotency-Key until it gets an answer.
+// retryingCustomer is a customer that wants every list and every address verified once, whatever happens to the server:
+// it repeats a request under the same Idempotency-Key until it gets an answer.
 type retryingCustomer struct {
 	*customer
 	web             *http.Client
@@ -41,11 +41,13 @@ type retryingCustomer struct {
 
 func newRetryingCustomer(c *customer, base string) *retryingCustomer {
 	c.base = base
-	return &retryingCustomer{customer: c, resultHashes: map[string][sha256.Size]byte{}, web: &http.Client{Timeout: retryTimeout, Transport: &http.Transport{}}}
+	return &retryingCustomer{customer: c, resultHashes: map[string][sha256.Size]byte{},
+		web: &http.Client{Timeout: retryTimeout, Transport: &http.Transport{}}}
 }
 
 // tryOnce sends one request.
-func (s *retryingCustomer) tryOnce(ctx context.Context, method, path, contentType string, body io.Reader, header ...string) (reply, error) {
+func (s *retryingCustomer) tryOnce(ctx context.Context, method, path, contentType string, body io.Reader,
+	header ...string) (reply, error) {
 	r, err := http.NewRequestWithContext(ctx, method, s.base+path, body)
 	if err != nil {
 		return reply{}, err
@@ -67,7 +69,8 @@ func (s *retryingCustomer) tryOnce(ctx context.Context, method, path, contentTyp
 }
 
 // retryUntil tries until there is a sufficient answer; an error means that the time is up.
-func (s *retryingCustomer) retryUntil(ctx context.Context, what string, do func() (reply, error), enough func(reply) bool) (reply, error) {
+func (s *retryingCustomer) retryUntil(ctx context.Context, what string, do func() (reply, error),
+	enough func(reply) bool) (reply, error) {
 	var last string
 	for {
 		r, err := do()
@@ -94,9 +97,10 @@ func isStatus(wanted ...int) func(reply) bool {
 	}
 }
 
-// verify verifies one list, and returns its job and its result. It gives up only a job that reports damage, and uploads the list
-// again.
-func (s *retryingCustomer) verify(ctx context.Context, t *testing.T, list []byte, look func(bulkJob)) (bulkJob, []byte) {
+// verify verifies one list, and returns its job and its result. It gives up only a job that reports damage, and uploads
+// the list again.
+func (s *retryingCustomer) verify(ctx context.Context, t *testing.T, list []byte,
+	look func(bulkJob)) (bulkJob, []byte) {
 	t.Helper()
 	for {
 		j := s.follow(ctx, t, s.upload(ctx, t, list), look)
@@ -132,7 +136,8 @@ func (s *retryingCustomer) follow(ctx context.Context, t *testing.T, j bulkJob, 
 	for !j.finished() {
 		j = s.jobRecord(ctx, t, j.ID, "?wait=1")
 		if j.Status == string(store.JobPaused) {
-			_, _ = s.tryOnce(ctx, http.MethodPost, "/v1/verify/bulk/"+j.ID+"/resume", "", nil) // the next poll shows the effect
+			// the next poll shows the effect
+			_, _ = s.tryOnce(ctx, http.MethodPost, "/v1/verify/bulk/"+j.ID+"/resume", "", nil)
 		}
 		look(j)
 	}
@@ -148,17 +153,19 @@ func (s *retryingCustomer) jobRecord(ctx context.Context, t *testing.T, id, quer
 	return jobOf(t, r.body)
 }
 
-// requireCorrectJob compares a job with its truth: no row lost, doubled, moved or changed, no false verdict, and the charge of the
-// result. It logs rows that are UNKNOWN but could have been decided.
+// requireCorrectJob compares a job with its truth: no row lost, doubled, moved or changed, no false verdict, and the
+// charge of the result. It logs rows that are UNKNOWN but could have been decided.
 func (s *retryingCustomer) requireCorrectJob(t *testing.T, j bulkJob, truth, result []byte, rows int) {
 	t.Helper()
 	require.Equal(t, "completed", j.Status, j.Error)
 	require.EqualValues(t, rows, j.TotalRows)
 	found, err := score.Compare(bytes.NewReader(truth), bytes.NewReader(result))
 	require.NoError(t, err)
-	t.Logf("job %d: rows %d, unknown without need %d, wrong reason %d: %v", s.jobs, found.Rows, found.UnexpectedUnknown, found.WrongReason, j.Reasons)
+	t.Logf("job %d: rows %d, unknown without need %d, wrong reason %d: %v", s.jobs, found.Rows, found.UnexpectedUnknown,
+		found.WrongReason, j.Reasons)
 	require.Equal(t, rows, found.Rows)
-	require.Zero(t, found.MissingRows+found.ExtraRows+found.OrderErrors+found.ChangedCells, "lost, doubled, moved or changed: %+v", found)
+	require.Zero(t, found.MissingRows+found.ExtraRows+found.OrderErrors+found.ChangedCells,
+		"lost, doubled, moved or changed: %+v", found)
 	require.Zero(t, found.FalseValid+found.FalseInvalid, "lies: %+v", found)
 	charge := billable(t, bytes.NewReader(result))
 	require.Equal(t, charge, j.Used)
@@ -188,7 +195,8 @@ func (s *retryingCustomer) verifySingles(ctx, patience context.Context, addresse
 			return err
 		}
 		r, err := s.retryUntil(patience, "single", func() (reply, error) {
-			return s.tryOnce(patience, http.MethodPost, "/v1/verify/single", "application/json", bytes.NewReader(body), "Idempotency-Key", fmt.Sprintf("single-%d", n))
+			return s.tryOnce(patience, http.MethodPost, "/v1/verify/single", "application/json", bytes.NewReader(body),
+				"Idempotency-Key", fmt.Sprintf("single-%d", n))
 		}, isStatus(http.StatusOK))
 		if err != nil {
 			return err
@@ -209,14 +217,16 @@ func (s *retryingCustomer) verifySingles(ctx, patience context.Context, addresse
 	return nil
 }
 
-// requireExactLedger reads the account in the stopped server's store: one reservation and one settlement for each cause, and the sum of all answers.
+// requireExactLedger reads the account in the stopped server's store: one reservation and one settlement for each
+// cause, and the sum of all answers.
 func (s *retryingCustomer) requireExactLedger(t *testing.T, data string) {
 	t.Helper()
 	withStoppedStore(t, data, func(db *store.Store) {
 		require.NoError(t, db.CheckLedger(s.account))
 		now, err := db.Credits(s.account)
 		require.NoError(t, err)
-		require.Equal(t, store.Credits{Balance: tortureCredits - s.jobCredits - s.singleCredits.Load()}, now, "jobs %d, singles %d", s.jobCredits, s.singleCredits.Load())
+		require.Equal(t, store.Credits{Balance: tortureCredits - s.jobCredits - s.singleCredits.Load()}, now,
+			"jobs %d, singles %d", s.jobCredits, s.singleCredits.Load())
 		seen, sum := map[string]bool{}, map[store.Kind]int64{}
 		for before, more := uint64(0), true; more; {
 			entries, err := db.Ledger(s.account, before, store.MaxPage)

@@ -42,7 +42,8 @@ func (p *testbed) damageJobFile(at *supervisor, f fault) (said string, did bool)
 	return said, said != ""
 }
 
-// damageRandomFile flips a bit of a random file in the folder of a random job, or removes it. The description is empty if there was no file.
+// damageRandomFile flips a bit of a random file in the folder of a random job, or removes it. The description is empty
+// if there was no file.
 func damageRandomFile(data string, f fault) (did string, err error) {
 	r := rand.New(rand.NewPCG(f.random, 1))
 	jobs := jobsIn(data)
@@ -87,8 +88,8 @@ func flipBit(path string, r *rand.Rand) (at int64, err error) {
 	return at, err
 }
 
-// results downloads the results of a job that is finished, in both forms, and records them. One or both may be refused if the job
-// reports that it is damaged.
+// results downloads the results of a job that is finished, in both forms, and records them. One or both may be refused
+// if the job reports that it is damaged.
 func (s *retryingCustomer) results(ctx context.Context, t *testing.T, id string) (csv []byte, given bool) {
 	t.Helper()
 	for _, form := range []string{"jsonl", "csv"} {
@@ -104,9 +105,11 @@ func (s *retryingCustomer) results(ctx context.Context, t *testing.T, id string)
 // download returns the results at a path, or reports that they are refused because the job is damaged.
 func (s *retryingCustomer) download(ctx context.Context, t *testing.T, id, path string) (body []byte, given bool) {
 	t.Helper()
-	r, err := s.retryUntil(ctx, path, func() (reply, error) { return s.tryOnce(ctx, http.MethodGet, path, "", nil) }, func(r reply) bool {
-		return r.status == http.StatusOK || r.status == http.StatusInternalServerError && strings.Contains(string(r.body), refusedResultsMessage)
-	})
+	r, err := s.retryUntil(ctx, path, func() (reply, error) { return s.tryOnce(ctx, http.MethodGet, path, "", nil) },
+		func(r reply) bool {
+			return r.status == http.StatusOK || r.status == http.StatusInternalServerError &&
+				strings.Contains(string(r.body), refusedResultsMessage)
+		})
 	require.NoError(t, err)
 	if r.status == http.StatusOK {
 		return r.body, true
@@ -137,7 +140,8 @@ func (k tortureRun) restore(t *testing.T, lasts time.Duration) {
 	t.Cleanup(end)
 	ctx, cancel := context.WithTimeout(lives, lasts+tortureSettleTime)
 	t.Cleanup(cancel)
-	p := &serviceEnv{processCtx: lives, ctx: ctx, world: world.New(world.Config{Seed: 1}), internet: startInternet(lives, t),
+	p := &serviceEnv{processCtx: lives, ctx: ctx, world: world.New(world.Config{Seed: 1}),
+		internet:  startInternet(lives, t),
 		overrides: filepath.Join(t.TempDir(), "providers.toml")}
 	harness.WriteOutput(ctx, t, p.overrides, "sim", "providers", "--speedup", strconv.Itoa(systemSpeedup))
 	p = p.withoutRefusalBudget(t)
@@ -145,7 +149,8 @@ func (k tortureRun) restore(t *testing.T, lasts time.Duration) {
 	backups := 0
 	for until := time.Now().Add(lasts); time.Now().Before(until); backups++ {
 		delay := time.Duration(r.Int64N(int64(2 * time.Second)))
-		t.Run(fmt.Sprintf("after %s", delay.Round(time.Millisecond)), func(t *testing.T) { testRestoreAfter(t, p, k.rows/10, delay) })
+		t.Run(fmt.Sprintf("after %s", delay.Round(time.Millisecond)),
+			func(t *testing.T) { testRestoreAfter(t, p, k.rows/10, delay) })
 	}
 	t.Logf("%d backups were restored", backups)
 	harness.RequireWithinLimits(t, dropAllSourceEntries(p.referee(ctx, t)))

@@ -15,9 +15,10 @@ import (
 	"probity/bench/sim"
 )
 
-// dnsModes are faults of a name server's answers. The last are false answers that only a second server can reveal: only one of two
-// relays may give them.
-var dnsModes = []string{"silent", "slow", "servfail", "refused", "wrong id", "wrong name", "truncated", "garbage", "doubled", "nxdomain", "nodata"}
+// dnsModes are faults of a name server's answers. The last are false answers that only a second server can reveal: only
+// one of two relays may give them.
+var dnsModes = []string{"silent", "slow", "servfail", "refused", "wrong id", "wrong name", "truncated", "garbage",
+	"doubled", "nxdomain", "nodata"}
 
 const dnsLies = 2
 
@@ -38,7 +39,8 @@ const (
 	dnsTimeout    = 3 * time.Second
 )
 
-func newDNSRelay(t *testing.T, n sim.Network, dial func(ctx context.Context, network, address string) (net.Conn, error), at, upstream string, mayLie bool) *dnsRelay {
+func newDNSRelay(t *testing.T, n sim.Network, dial func(ctx context.Context, network, address string) (net.Conn, error),
+	at, upstream string, mayLie bool) *dnsRelay {
 	r := &dnsRelay{upstream: upstream, mayLie: mayLie, dial: dial, slots: make(chan struct{}, dnsMaxQueries)}
 	var err error
 	r.packets, err = n.ListenPacket(netip.MustParseAddrPort(at))
@@ -128,7 +130,8 @@ func distortReply(mode string, reply []byte) [][]byte {
 	}
 	switch mode {
 	case "servfail", "refused", "nxdomain":
-		m.Rcode = map[string]int{"servfail": dns.RcodeServerFailure, "refused": dns.RcodeRefused, "nxdomain": dns.RcodeNameError}[mode]
+		m.Rcode = map[string]int{"servfail": dns.RcodeServerFailure, "refused": dns.RcodeRefused,
+			"nxdomain": dns.RcodeNameError}[mode]
 		m.Answer, m.Ns = nil, nil
 	case "nodata":
 		m.Answer, m.Ns = nil, nil

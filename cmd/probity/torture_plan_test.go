@@ -75,9 +75,10 @@ const (
 	faultNodeCutOff    faultKind = "stream and gossip cut"
 )
 
-// fatalFaults are the faults that may end a process. None of them comes in the last part of a stage, so that a process survives that
-// part and leaks show.
-var fatalFaults = map[faultKind]bool{faultKill: true, faultTerm: true, faultLowMemory: true, faultBitFlip: true, faultFileLost: true, faultNoDescriptors: true, faultDiskFail: true,
+// fatalFaults are the faults that may end a process. None of them comes in the last part of a stage, so that a process
+// survives that part and leaks show.
+var fatalFaults = map[faultKind]bool{faultKill: true, faultTerm: true, faultLowMemory: true, faultBitFlip: true,
+	faultFileLost: true, faultNoDescriptors: true, faultDiskFail: true,
 	faultDiskPersist: true, faultDiskFull: true}
 
 // fault is one of a plan.
@@ -91,15 +92,19 @@ type fault struct {
 }
 
 func (f fault) String() string {
-	return fmt.Sprintf("%d: after %s %s at %d for %s (%d)", f.number, f.delay.Round(time.Millisecond), f.kind, f.target, f.duration.Round(time.Millisecond), f.random%1000)
+	return fmt.Sprintf("%d: after %s %s at %d for %s (%d)", f.number, f.delay.Round(time.Millisecond), f.kind, f.target,
+		f.duration.Round(time.Millisecond), f.random%1000)
 }
 
-// drawFault is the n-th fault of a stage: a function of the seed alone. The kinds are drawn by how often they are listed.
+// drawFault is the n-th fault of a stage: a function of the seed alone. The kinds are drawn by how often they are
+// listed.
 func drawFault(seed, stage uint64, n int, kinds []faultKind) fault {
 	r := rand.New(rand.NewPCG(seed, stage<<32|uint64(n)))
-	f := fault{number: n, delay: time.Duration(100+r.IntN(800)) * time.Millisecond, kind: kinds[r.IntN(len(kinds))], target: r.IntN(1 << 16),
+	f := fault{number: n, delay: time.Duration(100+r.IntN(800)) * time.Millisecond, kind: kinds[r.IntN(len(kinds))],
+		target:   r.IntN(1 << 16),
 		duration: time.Duration(50+r.IntN(1950)) * time.Millisecond, random: r.Uint64()}
-	if long := r.IntN(12) == 0; long && (f.kind == faultStop || f.kind == faultStreamCut || f.kind == faultNodeCutOff || f.kind == faultGossipCut) {
+	if long := r.IntN(12) == 0; long && (f.kind == faultStop || f.kind == faultStreamCut || f.kind == faultNodeCutOff ||
+		f.kind == faultGossipCut) {
 		f.duration = time.Duration(10+r.IntN(15)) * time.Second // longer than a stream may be silent
 	}
 	return f

@@ -28,8 +28,8 @@ func closeWrite(c net.Conn) {
 	}
 }
 
-// mailRelay is a SOCKS5 proxy (RFC 1928) between a prober and mail servers. It connects from the client's address, so that
-// the referee sees the source.
+// mailRelay is a SOCKS5 proxy (RFC 1928) between a prober and mail servers. It connects from the client's address, so
+// that the referee sees the source.
 type mailRelay struct {
 	listener net.Listener
 	refuse   atomic.Bool
@@ -39,8 +39,8 @@ type mailRelay struct {
 	conns map[*relayedConn]bool
 }
 
-// relayedConn is one connection through the relay. When it is dead nothing passes, and no side notices: the other end is closed
-// when the client gives up.
+// relayedConn is one connection through the relay. When it is dead nothing passes, and no side notices: the other end
+// is closed when the client gives up.
 type relayedConn struct {
 	client, server net.Conn
 	silent         atomic.Bool
@@ -160,8 +160,8 @@ func (c *relayedConn) forward(to net.Conn, from io.Reader) {
 	}
 }
 
-// link is a link between two parts of a cluster: streams, and datagrams where packets is set. While it is cut nothing passes
-// and no side notices; data that streams held back arrives when it heals.
+// link is a link between two parts of a cluster: streams, and datagrams where packets is set. While it is cut nothing
+// passes and no side notices; data that streams held back arrives when it heals.
 type link struct {
 	to       string
 	listener net.Listener

@@ -52,7 +52,8 @@ const (
 
 // supervise starts a process and keeps it running until stop.
 func supervise(t *testing.T, dir, name, admin string, args []string) *supervisor {
-	k := &supervisor{t: t, name: name, args: args, admin: admin, diskSocket: filepath.Join(dir, name+".sock"), done: make(chan struct{})}
+	k := &supervisor{t: t, name: name, args: args, admin: admin, diskSocket: filepath.Join(dir, name+".sock"),
+		done: make(chan struct{})}
 	go k.run()
 	return k
 }
@@ -122,10 +123,11 @@ func (k *supervisor) startProcess(c *exec.Cmd) bool {
 	return true
 }
 
-// allowedFailures are the log lines of a process that ends because its disk failed: ours, or those of the database, which panics in a
-// goroutine of its own if it cannot be opened (its table statistics outlive its file cache), or if there is no space for another
-// log.
-var allowedFailures = []string{"state store cannot go on", "cache cannot go on", "pebble/v2.(*DB).collectTableStats", "pebble/v2.Open(", "pebble/v2.(*DB).rotateWAL"}
+// allowedFailures are the log lines of a process that ends because its disk failed: ours, or those of the database,
+// which panics in a goroutine of its own if it cannot be opened (its table statistics outlive its file cache), or if
+// there is no space for another log.
+var allowedFailures = []string{"state store cannot go on", "cache cannot go on", "pebble/v2.(*DB).collectTableStats",
+	"pebble/v2.Open(", "pebble/v2.(*DB).rotateWAL"}
 
 // checkLine keeps a line, and records a failure for a forbidden one.
 func (k *supervisor) checkLine(line string) {
@@ -279,7 +281,10 @@ func (k *supervisor) stop() {
 	if c != nil {
 		k.signal(syscall.SIGCONT)
 		k.signal(syscall.SIGTERM)
-		late := time.AfterFunc(shutdownTimeout, func() { k.recordFailure("it did not end by itself"); k.signal(syscall.SIGKILL) })
+		late := time.AfterFunc(shutdownTimeout, func() {
+			k.recordFailure("it did not end by itself")
+			k.signal(syscall.SIGKILL)
+		})
 		defer late.Stop()
 	}
 	<-k.done

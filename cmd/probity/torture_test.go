@@ -26,10 +26,10 @@ import (
 	"probity/tests/harness"
 )
 
-// TestTorture makes faults of processes, disks, DNS and links at a server, then at a fleet, while its customer verifies one list
-// after another. At the end nothing is lost, doubled or changed, the ledger is exact, no receiver's limit was exceeded, and
-// nothing has leaked. Files of jobs are damaged too: such a job ends as the others, or reports that it is damaged. The faults
-// follow from the seed. make torture is the long form.
+// TestTorture makes faults of processes, disks, DNS and links at a server, then at a fleet, while its customer verifies
+// one list after another. At the end nothing is lost, doubled or changed, the ledger is exact, no receiver's limit was
+// exceeded, and nothing has leaked. Files of jobs are damaged too: such a job ends as the others, or reports that it is
+// damaged. The faults follow from the seed. make torture is the long form.
 func TestTorture(t *testing.T) {
 	detector.Spare(t)
 	if testing.Short() {
@@ -72,20 +72,24 @@ const (
 )
 
 func newTestbed(t *testing.T, k tortureRun, stage uint64) *testbed {
-	p := &testbed{t: t, run: k, stage: stage, dir: t.TempDir(), faultCounts: map[faultKind]int{}, world: world.New(world.Config{Seed: 1})}
+	p := &testbed{t: t, run: k, stage: stage, dir: t.TempDir(), faultCounts: map[faultKind]int{},
+		world: world.New(world.Config{Seed: 1})}
 	p.simulator = startInternet(context.Background(), t)
 	p.data = p.path("data")
 	var toml bytes.Buffer
 	require.NoError(t, sim.WriteProviders(&toml, systemSpeedup))
 	// What a run had leased of an hourly budget counts as used at its end, and there are many runs.
-	text := regexp.MustCompile(`(?m)^refusals_per_hour = \d+$`).ReplaceAll(toml.Bytes(), []byte("refusals_per_hour = 0"))
+	text := regexp.MustCompile(`(?m)^refusals_per_hour = \d+$`).ReplaceAll(toml.Bytes(),
+		[]byte("refusals_per_hour = 0"))
 	require.NoError(t, os.WriteFile(p.path("providers.toml"), text, 0o600))
 	for i, mayLie := range []bool{false, true} {
-		p.dnsRelays = append(p.dnsRelays, newDNSRelay(t, sim.Loopback{}, new(net.Dialer).DialContext, hostPort(p.ip(3+i), 5300), p.simulator.dns, mayLie))
+		p.dnsRelays = append(p.dnsRelays, newDNSRelay(t, sim.Loopback{}, new(net.Dialer).DialContext,
+			hostPort(p.ip(3+i), 5300), p.simulator.dns, mayLie))
 	}
 	withStoppedStore(t, p.data, func(s *store.Store) {
 		env := &serviceEnv{ctx: t.Context()}
-		p.client = newRetryingCustomer(env.addCustomer(t, s, "stubborn@customer.example", tortureCredits, unlimited), "http://"+hostPort(p.ip(1), 8080))
+		p.client = newRetryingCustomer(env.addCustomer(t, s, "stubborn@customer.example", tortureCredits, unlimited),
+			"http://"+hostPort(p.ip(1), 8080))
 		p.client.ctx = t.Context()
 	})
 	return p
@@ -101,7 +105,8 @@ func (p *testbed) ip(n int) string {
 
 // commonFlags are the flags that every process of a testbed has.
 func (p *testbed) commonFlags() []string {
-	return []string{"--dns", p.dnsRelays[0].packets.LocalAddr().String(), "--dns", p.dnsRelays[1].packets.LocalAddr().String(), "--smtp-port", p.simulator.smtp,
+	return []string{"--dns", p.dnsRelays[0].packets.LocalAddr().String(), "--dns",
+		p.dnsRelays[1].packets.LocalAddr().String(), "--smtp-port", p.simulator.smtp,
 		"--allow-private-targets", "--providers", p.path("providers.toml"), "--retry-schedule", tortureRetrySchedule}
 }
 
@@ -116,15 +121,20 @@ func newServeTestbed(t *testing.T, k tortureRun, stage uint64) *testbed {
 	p := newTestbed(t, k, stage)
 	p.mailRelays = []*mailRelay{newMailRelay(t, hostPort(p.ip(5), 1080))}
 	admin := hostPort(p.ip(1), 9090)
-	p.supervise("serve", admin, append([]string{"serve", "--data", p.data, "--listen", hostPort(p.ip(1), 8080), "--admin-listen", admin, "--disk-floor", "1",
-		"--mail-from", "probe@prober.example", "--egress", p.ip(30) + "=mx.prober.example", "--socks5", p.mailRelays[0].listener.Addr().String()}, p.commonFlags()...))
-	p.faultKinds = []faultKind{faultKill, faultBitFlip, faultFileLost, faultStop, faultStop, faultTerm, faultReload, faultLowMemory, faultNoDescriptors, faultDiskFail, faultDiskPersist, faultDiskFull,
-		faultDiskSlow, faultDNS, faultDNS, faultDNS, faultDNS, faultSMTPHalfOpen, faultSMTPHalfOpen, faultSMTPReset, faultSMTPReset, faultSMTPRefused, faultSlowClients}
+	p.supervise("serve", admin, append([]string{"serve", "--data", p.data, "--listen", hostPort(p.ip(1), 8080),
+		"--admin-listen", admin, "--disk-floor", "1",
+		"--mail-from", "probe@prober.example", "--egress", p.ip(30) + "=mx.prober.example", "--socks5",
+		p.mailRelays[0].listener.Addr().String()}, p.commonFlags()...))
+	p.faultKinds = []faultKind{faultKill, faultBitFlip, faultFileLost, faultStop, faultStop, faultTerm, faultReload,
+		faultLowMemory, faultNoDescriptors, faultDiskFail, faultDiskPersist, faultDiskFull,
+		faultDiskSlow, faultDNS, faultDNS, faultDNS, faultDNS, faultSMTPHalfOpen, faultSMTPHalfOpen, faultSMTPReset,
+		faultSMTPReset, faultSMTPRefused, faultSlowClients}
 	return p
 }
 
 // runStage runs one stage.
-func (k tortureRun) runStage(t *testing.T, stage uint64, lasts time.Duration, create func(*testing.T, tortureRun, uint64) *testbed) {
+func (k tortureRun) runStage(t *testing.T, stage uint64, lasts time.Duration,
+	create func(*testing.T, tortureRun, uint64) *testbed) {
 	p := create(t, k, stage)
 	t.Cleanup(func() {
 		for _, one := range p.supervisors {
@@ -193,7 +203,8 @@ func (m *logThrottle) allow() bool {
 	return true
 }
 
-// injectFaults makes one fault after another, each of which heals by itself, until ctx ends; it returns when all are healed.
+// injectFaults makes one fault after another, each of which heals by itself, until ctx ends; it returns when all are
+// healed.
 func (p *testbed) injectFaults(ctx context.Context, lasts time.Duration) {
 	var healing sync.WaitGroup
 	defer healing.Wait()
@@ -261,7 +272,8 @@ func sleepCtx(ctx context.Context, d time.Duration) {
 // injectDiskFault is for the process that has the store, or one that has only a cache.
 func (p *testbed) injectDiskFault(ctx context.Context, f fault) (said string, did bool) {
 	at := p.supervisors[f.target%len(p.supervisors)]
-	word := map[faultKind]string{faultDiskFail: "fail ", faultDiskPersist: "failafter ", faultDiskFull: "full", faultDiskSlow: "slow "}[f.kind]
+	word := map[faultKind]string{faultDiskFail: "fail ", faultDiskPersist: "failafter ", faultDiskFull: "full",
+		faultDiskSlow: "slow "}[f.kind]
 	switch f.kind {
 	case faultDiskFail, faultDiskPersist:
 		word += strconv.FormatUint(1+f.random%200, 10)
@@ -366,7 +378,8 @@ func (p *testbed) requireNoLeak(ctx context.Context, first []resources) {
 		p.client.web.CloseIdleConnections()
 		leaks := ""
 		for i, now := range p.resourceUse() {
-			if now.goroutines < 0 || now.goroutines > first[i].goroutines+goroutineSlack || now.sockets > first[i].sockets+socketSlack {
+			if now.goroutines < 0 || now.goroutines > first[i].goroutines+goroutineSlack ||
+				now.sockets > first[i].sockets+socketSlack {
 				leaks += fmt.Sprintf("%s has %+v, at first %+v; ", p.supervisors[i].name, now, first[i])
 			}
 		}
@@ -395,7 +408,8 @@ func (p *testbed) logReport() {
 	for _, k := range p.supervisors {
 		lives += k.starts
 	}
-	p.t.Logf("%s: %d faults, %d lives of %d processes, %d jobs of %d rows, %d of them damaged, %d singles: %s", p.t.Name(), total, lives, len(p.supervisors),
+	p.t.Logf("%s: %d faults, %d lives of %d processes, %d jobs of %d rows, %d of them damaged, %d singles: %s",
+		p.t.Name(), total, lives, len(p.supervisors),
 		p.client.jobs, p.run.rows, p.client.damagedJobs, p.client.singlesAnswered.Load(), strings.Join(words, "; "))
 	require.Positive(p.t, total)
 }

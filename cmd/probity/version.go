@@ -28,7 +28,8 @@ type build struct {
 
 // Run prints the version, its revision if known, and the Go release.
 func (c versionCmd) Run(con *console.IO) error {
-	b := build{Version: version, Revision: api.Revision(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	b := build{Version: version, Revision: api.Revision(), Go: runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if c.JSON {
 		return json.NewEncoder(con.Out).Encode(b)
 	}

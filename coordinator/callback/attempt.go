@@ -64,8 +64,8 @@ func (r result) words() string {
 	return fmt.Sprintf("answered %d", r.status)
 }
 
-// outcome returns what a reply means for the schedule. inline: the body had the results. cuts: earlier attempts whose connection
-// was lost within the body.
+// outcome returns what a reply means for the schedule. inline: the body had the results. cuts: earlier attempts whose
+// connection was lost within the body.
 func (r result) outcome(inline bool, cuts int, jitter float64) store.Outcome {
 	o := store.Outcome{State: store.CallbackPending, Jitter: jitter}
 	switch {

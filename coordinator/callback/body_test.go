@@ -52,7 +52,8 @@ func TestLineJoinerIgnoresHowWritesAreSplit(t *testing.T) {
 // FuzzURL: the host of an accepted URL is an allowed address or a plain name, and the request's head has exactly the
 // lines that we wrote.
 func FuzzURL(f *testing.F) {
-	for _, s := range []string{receiverURL, "http://[::1]:80/%0d%0a", "https://bücher.example/?a=\"b\" c", "http://127.1/", "http://h/\u0085?\x7f"} {
+	for _, s := range []string{receiverURL, "http://[::1]:80/%0d%0a", "https://bücher.example/?a=\"b\" c",
+		"http://127.1/", "http://h/\u0085?\x7f"} {
 		f.Add(s)
 	}
 	d := &dialer{guard: newGuard(nil)}

@@ -39,7 +39,8 @@ type receiverConn struct {
 	raw *timedConn
 }
 
-// connect opens a connection to a receiver, with TLS and a verified certificate if the URL is https. Its errors are those of an attempt.
+// connect opens a connection to a receiver, with TLS and a verified certificate if the URL is https. Its errors are
+// those of an attempt.
 func (d *dialer) connect(ctx context.Context, t *target) (*receiverConn, error) {
 	addrs, err := d.addresses(ctx, t)
 	if err != nil {

@@ -168,7 +168,8 @@ func TestCallbackReportsConnectionErrors(t *testing.T) {
 	source := func(cfg *Config) { cfg.Source = netip.MustParseAddr("198.41.9.9") }
 	runTest(t, source, func(t *testing.T, w *testEnv) {
 		w.name("six.example", netip.MustParseAddr("2606:4700::1"))
-		w.name("two.example", netip.MustParseAddr("2606:4700::1"), netip.MustParseAddr("198.41.0.9"), netip.MustParseAddr(receiverAddr))
+		w.name("two.example", netip.MustParseAddr("2606:4700::1"), netip.MustParseAddr("198.41.0.9"),
+			netip.MustParseAddr(receiverAddr))
 		from := make(chan string, 1)
 		w.raw(receiverAddr+":80", func(_ int, conn net.Conn) {
 			from <- conn.RemoteAddr().(*net.TCPAddr).IP.String()
@@ -176,14 +177,16 @@ func TestCallbackReportsConnectionErrors(t *testing.T) {
 			conn.Write([]byte("HTTP/1.1 200 OK\r\n\r\n"))
 		})
 		for id, url := range map[string]string{
-			"none": "http://nowhere.example/", "six": "http://six.example/", "refused": "http://198.41.0.9/", "two": "http://two.example/",
+			"none": "http://nowhere.example/", "six": "http://six.example/", "refused": "http://198.41.0.9/",
+			"two": "http://two.example/",
 		} {
 			w.finish(id, url)
 		}
 		w.waitForState("two", store.CallbackDelivered)
 		w.advance(2 * time.Second)
 		require.Equal(t, "198.41.9.9", <-from)
-		for id, want := range map[string]string{"none": errNoName.Error(), "six": "no address of the kind", "refused": "connection refused"} {
+		for id, want := range map[string]string{"none": errNoName.Error(), "six": "no address of the kind",
+			"refused": "connection refused"} {
 			log, err := w.store.CallbackLog(id)
 			require.NoError(t, err)
 			require.Contains(t, log[0].Error, want)
@@ -201,7 +204,8 @@ func TestCallbackVerifiesCertificates(t *testing.T) {
 		w.names["other.example"] = w.names["hook.example"]
 		ln, err := w.net.Listen(netip.MustParseAddrPort(receiverAddr + ":443"))
 		require.NoError(t, err)
-		box := w.serve(tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}}),
+		box := w.serve(tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{cert},
+			NextProtos: []string{"h2", "http/1.1"}}),
 			func(_ int, rw http.ResponseWriter, _ received) { rw.WriteHeader(200) })
 		w.rows.n.Store(5000)
 		w.finish("good", "https://hook.example/")
@@ -220,8 +224,9 @@ func selfSigned(t *testing.T, name string) tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	tmpl := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
 	require.NoError(t, err)

@@ -1,8 +1,9 @@
-// Package callback delivers the event bulk.finished of each finished job to the job's callback URL, and single.finished of each single
-// call that is answered later to that of the call. It makes and verifies the signed links to results that the first has.
+// Package callback delivers the event bulk.finished of each finished job to the job's callback URL, and single.finished
+// of each single call that is answered later to that of the call. It makes and verifies the signed links to results
+// that the first has.
 //
-// The state store says which callbacks are due and logs the attempts. The rows come from a ResultSource, and the job's record from
-// Config.Record: the package knows neither the files of a job nor the API.
+// The state store says which callbacks are due and logs the attempts. The rows come from a ResultSource, and the job's
+// record from Config.Record: the package knows neither the files of a job nor the API.
 //
 // Invariants:
 //  1. At least once: the commit that ends a job schedules the event, and it stays due until a recorded attempt says

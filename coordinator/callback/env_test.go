@@ -50,7 +50,8 @@ func runTest(t *testing.T, set func(*Config), test func(t *testing.T, w *testEnv
 			names: map[string][]netip.Addr{"hook.example": {netip.MustParseAddr(receiverAddr)}},
 		}
 		w.open()
-		u, _, err := w.store.AddUser(t.Context(), store.NewUser{Email: "ann@example.com", Password: "long enough"}, "test", time.Now())
+		u, _, err := w.store.AddUser(t.Context(), store.NewUser{Email: "ann@example.com", Password: "long enough"},
+			"test", time.Now())
 		require.NoError(t, err)
 		w.account = u.ID
 		w.start()
@@ -125,8 +126,9 @@ func (w *testEnv) lookup(_ context.Context, host string) ([]netip.Addr, error) {
 // finish makes a finished job with a callback, in one commit.
 func (w *testEnv) finish(id, url string, set ...func(*store.Job)) *store.Job {
 	j := &store.Job{
-		ID: id, Account: w.account, State: store.JobCompleted, Dialect: []byte("{}"), CreatedAt: time.Now(), FinishedAt: time.Now(),
-		Rows: 3, CallbackURL: url,
+		ID: id, Account: w.account, State: store.JobCompleted, Dialect: []byte("{}"), CreatedAt: time.Now(),
+		FinishedAt: time.Now(),
+		Rows:       3, CallbackURL: url,
 	}
 	for _, s := range set {
 		s(j)
@@ -214,7 +216,8 @@ func (w *testEnv) serve(ln net.Listener, answer func(n int, rw http.ResponseWrit
 	box := &inbox{}
 	srv := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		h := received{path: r.RequestURI, at: time.Now(), header: r.Header, length: r.ContentLength, body: body, err: err}
+		h := received{path: r.RequestURI, at: time.Now(), header: r.Header, length: r.ContentLength, body: body,
+			err: err}
 		box.mu.Lock()
 		box.got = append(box.got, h)
 		n := len(box.got)
@@ -274,7 +277,8 @@ func (r *fakeRows) WriteResults(_ context.Context, job string, w io.Writer) erro
 	}
 	var line []byte
 	for i := range n {
-		line = fmt.Appendf(line[:0], `{"row":%d,"email":"user%d@%s.example","status":"VALID","score":98,"reason":null}`+"\n", i+1, i, job)
+		line = fmt.Appendf(line[:0], `{"row":%d,"email":"user%d@%s.example","status":"VALID","score":98,"reason":null}`+
+			"\n", i+1, i, job)
 		if r.other.Load() {
 			line = bytes.Replace(line, []byte("VALID"), fmt.Appendf(nil, "%05d", pass), 1)
 		}

@@ -19,8 +19,9 @@ var ErrHeaders = errors.New("callback_headers")
 
 // reservedHeaders are set by the sender, or concern one connection only (RFC 9110 section 7.6.1).
 var reservedHeaders = map[string]bool{
-	"Connection": true, "Expect": true, "Host": true, "Keep-Alive": true, "Proxy-Authenticate": true, "Proxy-Authorization": true,
-	"Proxy-Connection": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
+	"Connection": true, "Expect": true, "Host": true, "Keep-Alive": true, "Proxy-Authenticate": true,
+	"Proxy-Authorization": true,
+	"Proxy-Connection":    true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 }
 
 // ParseHeaders reads the headers that a job adds to its callback: a JSON object of strings. Names are in their

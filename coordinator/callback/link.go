@@ -42,8 +42,8 @@ func (s *Sender) linkMAC(j *store.Job, expires string) []byte {
 	return h.Sum(nil)
 }
 
-// VerifyLink returns the job whose results a link may read. job comes from the link's path; expires and signature are its
-// query parameters. A refused link is ErrLinkInvalid or ErrLinkExpired; other errors are the store's.
+// VerifyLink returns the job whose results a link may read. job comes from the link's path; expires and signature are
+// its query parameters. A refused link is ErrLinkInvalid or ErrLinkExpired; other errors are the store's.
 func (s *Sender) VerifyLink(job, expires, signature string) (*store.Job, error) {
 	sum, err := base64.RawURLEncoding.Strict().DecodeString(signature)
 	if err != nil || len(sum) != sha256.Size {
@@ -64,10 +64,12 @@ func (s *Sender) VerifyLink(job, expires, signature string) (*store.Job, error) 
 		return nil, ErrLinkInvalid
 	}
 	if !time.Now().Before(time.Unix(end, 0)) {
-		return nil, fmt.Errorf("%w: it was good for 24 hours; use an API key, or have the callback sent again", ErrLinkExpired)
+		return nil, fmt.Errorf("%w: it was good for 24 hours; use an API key, or have the callback sent again",
+			ErrLinkExpired)
 	}
 	if j.State == store.JobExpired {
-		return nil, fmt.Errorf("%w: the job's results were deleted: their time was over, or its owner deleted them", ErrLinkExpired)
+		return nil, fmt.Errorf("%w: the job's results were deleted: their time was over, or its owner deleted them",
+			ErrLinkExpired)
 	}
 	u, err := s.cfg.Store.User(j.Account)
 	if errors.Is(err, store.ErrNotFound) || (err == nil && u.Disabled) {

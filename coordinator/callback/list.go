@@ -12,9 +12,10 @@ import (
 // maxListed bounds the callbacks that one List reads.
 const maxListed = 2000
 
-// List returns the callbacks of an account for which wanted is true, the newest first, at most limit of them, from after a position on.
-// next is the position after the last one that it has read; "" if there are no more.
-func List(s *store.Store, account, after string, limit int, wanted func(store.Callback) bool) (found []store.Callback, next string, err error) {
+// List returns the callbacks of an account for which wanted is true, the newest first, at most limit of them, from
+// after a position on. next is the position after the last one that it has read; "" if there are no more.
+func List(s *store.Store, account, after string, limit int,
+	wanted func(store.Callback) bool) (found []store.Callback, next string, err error) {
 	prefix := append([]byte{store.TableCallbacks}, account+"\x00"...)
 	lower := bytes.Clone(prefix)
 	if after != "" {

@@ -174,8 +174,8 @@ type rawReply struct {
 	shown     string // the beginning of its body, without addresses
 }
 
-// readReply reads the head of the answer, calls stopWriting, and drains the answer's body within limits: closing with unread
-// data would reset the connection.
+// readReply reads the head of the answer, calls stopWriting, and drains the answer's body within limits: closing with
+// unread data would reset the connection.
 func readReply(conn net.Conn, stopWriting func()) rawReply {
 	defer stopWriting()
 	in := &counter{r: io.LimitReader(conn, maxAnswer)}
@@ -191,7 +191,8 @@ func readReply(conn net.Conn, stopWriting func()) rawReply {
 		stopWriting()
 		conn.SetReadDeadline(time.Now().Add(drainTimeout))
 		begin, _ := io.ReadAll(io.LimitReader(resp.Body, maxShown)) // a body that breaks off is shown as far as it came
-		_, _ = io.Copy(io.Discard, resp.Body)                       // what is left unread makes the close a reset, no more
+		// what is left unread makes the close a reset, no more
+		_, _ = io.Copy(io.Discard, resp.Body)
 		return rawReply{status: resp.StatusCode, shown: redact.Text(string(begin), "")}
 	}
 	return rawReply{malformed: true}

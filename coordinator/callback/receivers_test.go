@@ -118,7 +118,8 @@ func TestTwoResetsMakeTheCallbackALink(t *testing.T) {
 
 func TestCallbackTimesOut(t *testing.T) {
 	head := func(conn net.Conn) { io.ReadFull(conn, make([]byte, 64)) }
-	begun := func(conn net.Conn) { io.ReadFull(conn, make([]byte, 400)) } // the head has less, a body of three rows more
+	// the head has less, a body of three rows more
+	begun := func(conn net.Conn) { io.ReadFull(conn, make([]byte, 400)) }
 	for name, c := range map[string]struct {
 		rows   int64
 		handle func(net.Conn)
@@ -136,11 +137,16 @@ func TestCallbackTimesOut(t *testing.T) {
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\nX-A: ")
 			io.Copy(io.Discard, conn)
 		}, errNoAnswer, 15 * time.Second},
-		"takes nothing of the body": {100_000, func(_ net.Conn) { <-time.After(5 * time.Minute) }, errStalled, 60 * time.Second},
-		"closes":                    {3, func(conn net.Conn) { head(conn) }, errLost, 0},
-		"resets a small body":       {3, func(conn net.Conn) { begun(conn); reset(conn) }, errCut, 0},
-		"closes in mid-body":        {100_000, begun, errCut, 0},
-		"speaks something else":     {3, func(conn net.Conn) { head(conn); io.WriteString(conn, "220 mail.example ESMTP\r\n") }, errNotHTTP, 0},
+		"takes nothing of the body": {100_000, func(_ net.Conn) { <-time.After(5 * time.Minute) }, errStalled,
+			60 * time.Second},
+		"closes":              {3, func(conn net.Conn) { head(conn) }, errLost, 0},
+		"resets a small body": {3, func(conn net.Conn) { begun(conn); reset(conn) }, errCut, 0},
+		"closes in mid-body":  {100_000, begun, errCut, 0},
+		"speaks something else": {3, func(conn net.Conn) {
+			head(conn)
+			io.WriteString(conn,
+				"220 mail.example ESMTP\r\n")
+		}, errNotHTTP, 0},
 		"never ends its interim answers": {3, func(conn net.Conn) {
 			head(conn)
 			for range 100 {

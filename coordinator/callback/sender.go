@@ -23,13 +23,15 @@ import (
 
 // Limits of all deliveries together.
 const (
-	defaultSending    = 16          // attempts in progress
-	defaultPerHost    = 2           // of these, to one host
-	defaultPerAccount = 4           // of these, for one account: one slow receiver with many names does not delay others
+	defaultSending = 16 // attempts in progress
+	defaultPerHost = 2  // of these, to one host
+	// of these, for one account: one slow receiver with many names does not delay others
+	defaultPerAccount = 4
 	pollInterval      = time.Second // interval of looking for due callbacks
 )
 
-// ResultSource writes the results of a finished job; coordinator.Coordinator is one. The bytes of a job are the same each time.
+// ResultSource writes the results of a finished job; coordinator.Coordinator is one. The bytes of a job are the same
+// each time.
 type ResultSource interface {
 	// WriteResults writes one JSON object, in one line, for each input row. It ends with the first error of w.
 	WriteResults(ctx context.Context, job string, w io.Writer) error
@@ -60,8 +62,8 @@ type Config struct {
 	Sending, PerHost, PerAccount int // attempts at one time: 16, 2, 4
 }
 
-// Sender delivers the event bulk.finished of each finished job, and single.finished of single calls that are answered later, to their
-// callback URLs.
+// Sender delivers the event bulk.finished of each finished job, and single.finished of single calls that are answered
+// later, to their callback URLs.
 type Sender struct {
 	cfg      Config
 	dialer   *dialer
@@ -93,8 +95,10 @@ func New(cfg Config) (*Sender, error) {
 	cfg.PerAccount = cmp.Or(max(0, cfg.PerAccount), defaultPerAccount)
 	return &Sender{
 		cfg: cfg, metrics: newMetrics(cfg.Metrics), publicURL: base, linkKey: key, wake: make(chan struct{}, 1),
-		slots:  &attemptSlots{total: cfg.Sending, perHost: cfg.PerHost, perAccount: cfg.PerAccount, inProgress: map[string]bool{}, load: map[string]int{}},
-		dialer: &dialer{open: cfg.Dial, lookup: cfg.Lookup, source: cfg.Source, roots: cfg.RootCAs, guard: newGuard(cfg.Allow)},
+		slots: &attemptSlots{total: cfg.Sending, perHost: cfg.PerHost, perAccount: cfg.PerAccount,
+			inProgress: map[string]bool{}, load: map[string]int{}},
+		dialer: &dialer{open: cfg.Dial, lookup: cfg.Lookup, source: cfg.Source, roots: cfg.RootCAs,
+			guard: newGuard(cfg.Allow)},
 	}, nil
 }
 
@@ -152,8 +156,9 @@ func (s *Sender) Run(ctx context.Context) error {
 	return fmt.Errorf("callbacks: %w", context.Cause(ctx))
 }
 
-// sendDue starts attempts for due callbacks within the limits. Each call reads one page, the longest due first, and the next
-// call goes on after it. So callbacks that wait for one host delay those behind them only by the reading of their pages.
+// sendDue starts attempts for due callbacks within the limits. Each call reads one page, the longest due first, and the
+// next call goes on after it. So callbacks that wait for one host delay those behind them only by the reading of their
+// pages.
 func (s *Sender) sendDue(ctx context.Context, all *sync.WaitGroup, stop context.CancelCauseFunc) error {
 	if s.slots.full() || s.cfg.Store.Full() != nil { // an attempt that cannot be recorded would be made again and again
 		return nil
@@ -169,7 +174,8 @@ func (s *Sender) sendDue(ctx context.Context, all *sync.WaitGroup, stop context.
 		if s.slots.has(due[i].Job) {
 			continue
 		}
-		// The callback is read now, when its previous attempt has ended: the page of due callbacks may be older than that.
+		// The callback is read now, when its previous attempt has ended: the page of due callbacks may be older than
+		// that.
 		d, err := s.loadDelivery(due[i].Job)
 		if err != nil {
 			return err
@@ -206,7 +212,7 @@ type delivery struct {
 }
 
 // loadContent reads what a callback is about, and returns its URL; false if that is gone.
-func (s *Sender) loadContent(d *delivery) (url string, ok bool, err error) {
+func (s *Sender) loadContent(d *delivery) (target string, ok bool, err error) {
 	if d.Single {
 		if s.cfg.Single == nil {
 			return "", false, nil
@@ -238,7 +244,7 @@ func (s *Sender) loadDelivery(job string) (*delivery, error) {
 		return nil, err
 	}
 	d := &delivery{Callback: cb}
-	url, ok, err := s.loadContent(d)
+	target, ok, err := s.loadContent(d)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +252,7 @@ func (s *Sender) loadDelivery(job string) (*delivery, error) {
 		return nil, s.cfg.Store.Commit(cb.Account, store.DropCallback(job))
 	}
 	d.keys[0] = "account " + cb.Account
-	d.target, d.refused = s.dialer.parseTarget(url)
+	d.target, d.refused = s.dialer.parseTarget(target)
 	if d.refused == nil {
 		d.keys[1] = "host " + d.target.host
 	}

@@ -103,7 +103,8 @@ func TestCallbackRetriesBySchedule(t *testing.T) {
 		box := w.receive(receiverAddr+":80", status(500))
 		w.finish("j1", receiverURL)
 		cb, log := w.waitForState("j1", store.CallbackFailed)
-		waits := []time.Duration{5 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour}
+		waits := []time.Duration{5 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour,
+			6 * time.Hour, 12 * time.Hour, 24 * time.Hour}
 		got := box.all()
 		require.Len(t, got, len(waits)+1)
 		require.Len(t, log, len(got))
@@ -357,8 +358,10 @@ func TestCallbackLinkOpensResults(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, j.ID, got.ID)
 		for _, bad := range [][3]string{
-			{"j2", expires, sig}, {"j3", expires, sig}, {"j1", expires + "0", sig}, {"j1", "+" + expires, sig}, {"j1", "", sig},
-			{"j1", expires, ""}, {"j1", expires, sig[:42]}, {"j1", expires, "A" + sig[1:] + "="}, {"j1", expires, strings.Repeat("A", 43)},
+			{"j2", expires, sig}, {"j3", expires, sig}, {"j1", expires + "0", sig}, {"j1", "+" + expires, sig},
+			{"j1", "", sig},
+			{"j1", expires, ""}, {"j1", expires, sig[:42]}, {"j1", expires, "A" + sig[1:] + "="},
+			{"j1", expires, strings.Repeat("A", 43)},
 		} {
 			_, err := w.sender.VerifyLink(bad[0], bad[1], bad[2])
 			require.ErrorIs(t, err, ErrLinkInvalid, "%q", bad)

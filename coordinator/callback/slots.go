@@ -30,7 +30,8 @@ func (s *attemptSlots) has(job string) bool {
 func (s *attemptSlots) reserve(job string, keys slotKeys) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.inProgress[job] || len(s.inProgress) >= s.total || s.load[keys[0]] >= s.perAccount || s.load[keys[1]] >= s.perHost {
+	if s.inProgress[job] || len(s.inProgress) >= s.total || s.load[keys[0]] >= s.perAccount ||
+		s.load[keys[1]] >= s.perHost {
 		return false
 	}
 	s.inProgress[job] = true

@@ -56,7 +56,8 @@ func (s *Sender) CheckURL(ctx context.Context, raw string) error {
 			return nil
 		}
 	}
-	return refuseURL("%s leads to a private, loopback or reserved address, where callbacks are not sent; %s", t.host, adviceForPrivate)
+	return refuseURL("%s leads to a private, loopback or reserved address, where callbacks are not sent; %s", t.host,
+		adviceForPrivate)
 }
 
 func refuseURL(format string, args ...any) error {
@@ -109,20 +110,22 @@ func (d *dialer) parseTarget(raw string) (*target, error) {
 			return nil, refuseURL("%q is not a host name; check its spelling", host)
 		}
 		if endsInNumber(t.host) {
-			return nil, refuseURL("%q is neither a host name nor an IP address in its usual form; use one of them", host)
+			return nil, refuseURL("%q is neither a host name nor an IP address in its usual form; use one of them",
+				host)
 		}
 	}
 	// A local name always means this machine (RFC 6761 section 6.3).
 	localName := t.host == "localhost" || strings.HasSuffix(t.host, ".localhost")
 	loopback := d.mayReach(netip.AddrFrom4([4]byte{127, 0, 0, 1})) || d.mayReach(netip.IPv6Loopback())
 	if t.addr.IsValid() && !d.mayReach(t.addr) || localName && !loopback {
-		return nil, refuseURL("%s is a private, loopback or reserved address, where callbacks are not sent; %s", t.host, adviceForPrivate)
+		return nil, refuseURL("%s is a private, loopback or reserved address, where callbacks are not sent; %s", t.host,
+			adviceForPrivate)
 	}
 	return t, nil
 }
 
-// hostName reports whether s is made of labels that a DNS name can have (RFC 1035 section 2.3.4). Underscores are allowed:
-// service names inside an intranet have them.
+// hostName reports whether s is made of labels that a DNS name can have (RFC 1035 section 2.3.4). Underscores are
+// allowed: service names inside an intranet have them.
 func hostName(s string) bool {
 	if s == "" || len(s) > 253 {
 		return false
@@ -166,6 +169,7 @@ func newGuard(allow []netip.Prefix) *ssrf.Guardian {
 		}
 	}
 	azure := netip.PrefixFrom(netip.AddrFrom4([4]byte{168, 63, 129, 16}), 32)
-	return ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...),
+	return ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork(), ssrf.WithAllowedV4Prefixes(v4...),
+		ssrf.WithAllowedV6Prefixes(v6...),
 		ssrf.WithDeniedV4Prefixes(azure))
 }

@@ -53,7 +53,8 @@ func (b *Builder) Add(a *Row) {
 	suggestion := a.Suggestion[:min(len(a.Suggestion), maxSuggestionBytes)]
 	size := rowHeaderBytes + len(a.Mailbox) + len(suggestion)
 	if last := len(b.blocks) - 1; last < 0 || len(b.blocks[last])+size > rowBlockSize {
-		b.blocks = append(b.blocks, slices.Grow(b.Pool.Get()[:0], size)) // a row longer than a block gets one of its own
+		// a row longer than a block gets one of its own
+		b.blocks = append(b.blocks, slices.Grow(b.Pool.Get()[:0], size))
 	}
 	block := &b.blocks[len(b.blocks)-1]
 	if len(b.Rows) == cap(b.Rows) {
@@ -87,16 +88,16 @@ const (
 	maxSuggestionBytes = 1 << 10 // bytes; an address has at most 320
 )
 
-// ManyHosts reports rows of so many routes that a chunk would have few rows of each. Each route may be another host, which
-// would need a connection for every chunk.
+// ManyHosts reports rows of so many routes that a chunk would have few rows of each. Each route may be another host,
+// which would need a connection for every chunk.
 func (b *Builder) ManyHosts() bool {
 	const few = 32
 	return b.Len() < few*len(b.routes)
 }
 
-// SplitRows distributes the rows to chunks of at most most rows. Rows are shuffled, so that a run of bad addresses in the list
-// does not become one bad chunk. If chunks may be full (wire.MaxRows), rows of a route stay together: only a chunk's
-// boundary may split them.
+// SplitRows distributes the rows to chunks of at most most rows. Rows are shuffled, so that a run of bad addresses in
+// the list does not become one bad chunk. If chunks may be full (wire.MaxRows), rows of a route stay together: only a
+// chunk's boundary may split them.
 func (b *Builder) SplitRows(most int) [][]uint32 {
 	if b.Len() <= most {
 		return [][]uint32{b.Rows}
@@ -136,10 +137,12 @@ func (b *Builder) routeOf(at uint32) uint32 {
 // row returns the row at a position.
 func (b *Builder) row(at uint32) []byte {
 	block := b.blocks[at>>rowOffsetBits][at&(rowBlockSize-1):]
-	return block[:rowHeaderBytes+int(binary.LittleEndian.Uint16(block[mailboxAt:]))+int(binary.LittleEndian.Uint16(block[suggestionAt:]))]
+	return block[:rowHeaderBytes+int(binary.LittleEndian.Uint16(block[mailboxAt:]))+
+		int(binary.LittleEndian.Uint16(block[suggestionAt:]))]
 }
 
-// AppendChunk appends a chunk of some of the rows. It shuffles them, so that a run of bad addresses does not use up a budget.
+// AppendChunk appends a chunk of some of the rows. It shuffles them, so that a run of bad addresses does not use up a
+// budget.
 func (b *Builder) AppendChunk(dst []byte, rows []uint32, rng *rand.Rand) []byte {
 	rng.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 	le := binary.LittleEndian

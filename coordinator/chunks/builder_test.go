@@ -14,15 +14,16 @@ import (
 	"probity/prober/wire"
 )
 
-// TestSplitRowsMixesRows splits four thousand rows with a run of a thousand bad ones: every row is in one chunk, with its own
-// route, and no chunk has much more than its share of the bad ones. Within a chunk rows are shuffled too.
+// TestSplitRowsMixesRows splits four thousand rows with a run of a thousand bad ones: every row is in one chunk, with
+// its own route, and no chunk has much more than its share of the bad ones. Within a chunk rows are shuffled too.
 func TestSplitRowsMixesRows(t *testing.T) {
 	const mostRows = 256 // of a chunk
 	table := engine.DefaultTable()
 	p := &Builder{}
 	var rowRoutes []*Route
 	for i := range 9 {
-		rowRoutes = append(rowRoutes, &Route{Route: table.NewRoute([]engine.MX{{Host: fmt.Sprintf("mx%d.slow.example", i)}})})
+		rowRoutes = append(rowRoutes, &Route{Route: table.NewRoute([]engine.MX{{Host: fmt.Sprintf("mx%d.slow.example",
+			i)}})})
 	}
 	for i := range uint32(4000) {
 		p.Add(&Row{Number: i, Route: rowRoutes[i%9], Mailbox: fmt.Sprintf("user%d@d%d.example", i, i%9)})
@@ -30,7 +31,8 @@ func TestSplitRowsMixesRows(t *testing.T) {
 	seen := map[uint32]bool{}
 	for _, cut := range p.SplitRows(mostRows) {
 		require.LessOrEqual(t, len(cut), mostRows)
-		rows, err := unpack(p.AppendChunk(nil, cut, rand.New(rand.NewPCG(1, 2))), table, func(uint32) bool { return false })
+		rows, err := unpack(p.AppendChunk(nil, cut, rand.New(rand.NewPCG(1, 2))), table,
+			func(uint32) bool { return false })
 		require.NoError(t, err)
 		bad, follow := 0, 0
 		for i := range rows.Len() {
@@ -52,15 +54,16 @@ func TestSplitRowsMixesRows(t *testing.T) {
 	require.Len(t, seen, 4000)
 }
 
-// TestFullChunksKeepRoutesTogether: a provider's tenants have a host each, and rows of a tenant in every chunk would need a
-// connection for every chunk.
+// TestFullChunksKeepRoutesTogether: a provider's tenants have a host each, and rows of a tenant in every chunk would
+// need a connection for every chunk.
 func TestFullChunksKeepRoutesTogether(t *testing.T) {
 	const tenants, rows = 1500, 3*wire.MaxRows + 100
 	table := engine.DefaultTable()
 	p := &Builder{}
 	var rowRoutes []*Route
 	for i := range tenants {
-		rowRoutes = append(rowRoutes, &Route{Route: table.NewRoute([]engine.MX{{Host: fmt.Sprintf("mx%d.tenant.example", i)}})})
+		rowRoutes = append(rowRoutes, &Route{Route: table.NewRoute([]engine.MX{{Host: fmt.Sprintf("mx%d.tenant.example",
+			i)}})})
 	}
 	for i := range uint32(rows) {
 		p.Add(&Row{Number: i, Route: rowRoutes[i%tenants], Mailbox: fmt.Sprintf("user%d", i)})
@@ -100,7 +103,8 @@ func TestRowsOfAnyLengthFitAChunk(t *testing.T) {
 	v := &Route{Route: table.NewRoute([]engine.MX{{Host: "mx.example"}})}
 	p := &Builder{}
 	var want []string
-	for i, n := range []int{0, 1, rowBlockSize - rowHeaderBytes, rowBlockSize, 3 * rowBlockSize, 254, 254, 254, 254, 254, 254, 254, 254, 254, 12} {
+	for i, n := range []int{0, 1, rowBlockSize - rowHeaderBytes, rowBlockSize, 3 * rowBlockSize, 254, 254, 254, 254,
+		254, 254, 254, 254, 254, 12} {
 		want = append(want, strings.Repeat(string(rune('a'+i)), n))
 		p.Add(&Row{Number: uint32(i), Route: v, Mailbox: want[i]})
 	}
@@ -144,7 +148,8 @@ func TestChunkWithABadRowIsRefused(t *testing.T) {
 			p.Add(&Row{Number: uint32(i), Route: v, Mailbox: "user@x.example"})
 		}
 		p.Add(&Row{Number: uint32(n), Route: v, Mailbox: "nobody"})
-		rows, err := unpack(p.AppendChunk(nil, p.Rows, rand.New(rand.NewPCG(1, 2))), table, func(uint32) bool { return false })
+		rows, err := unpack(p.AppendChunk(nil, p.Rows, rand.New(rand.NewPCG(1, 2))), table,
+			func(uint32) bool { return false })
 		require.ErrorIs(t, err, ErrDamaged)
 		require.Nil(t, rows)
 	}
@@ -160,7 +165,8 @@ func BenchmarkChunkBuilder(b *testing.B) {
 	for left := b.N; left > 0; left -= bufferedRows {
 		p := &Builder{}
 		for i := range min(left, bufferedRows) {
-			p.Add(&Row{Number: uint32(i), Route: &rowRoutes[i%len(rowRoutes)], Mailbox: "some.usual.name@of.a.domain.example"})
+			p.Add(&Row{Number: uint32(i), Route: &rowRoutes[i%len(rowRoutes)],
+				Mailbox: "some.usual.name@of.a.domain.example"})
 		}
 		for _, cut := range p.SplitRows(wire.MaxRows) {
 			buf = p.AppendChunk(buf[:0], cut, rng)

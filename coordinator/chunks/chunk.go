@@ -30,7 +30,8 @@ type Row struct {
 	Mailbox    string
 }
 
-// LogEntry returns the log entry of an answered row, with its score at now. The flags are the row's own, not those of a cache.
+// LogEntry returns the log entry of an answered row, with its score at now. The flags are the row's own, not those of a
+// cache.
 func (r *Row) LogEntry(k jobfiles.Kind, v *engine.Verdict, now time.Time) jobfiles.Row {
 	v.Flags = r.Flags
 	if v.VerifiedAt.IsZero() {
@@ -73,7 +74,8 @@ func (r *Rows) Len() int { return len(r.Batch) }
 // RowAt returns a row as it was added to the chunk.
 func (r *Rows) RowAt(i int) Row {
 	row, own := &r.Batch[i], r.extra[i]
-	return Row{Number: row.Number, Attempt: row.Attempt, Flags: row.Flags, Suggestion: r.suggestions[own.suggestion], Route: r.routes[own.route], Mailbox: row.Address.Mailbox()}
+	return Row{Number: row.Number, Attempt: row.Attempt, Flags: row.Flags, Suggestion: r.suggestions[own.suggestion],
+		Route: r.routes[own.route], Mailbox: row.Address.Mailbox()}
 }
 
 // unpack reads a chunk without the rows for which skip is true: they are answered already.
@@ -108,7 +110,8 @@ func unpack(b []byte, t *engine.Table, skip func(uint32) bool) (*Rows, error) {
 			return nil, ErrDamaged
 		}
 	}
-	out := &Rows{Batch: make([]wire.Row, 0, rows), extra: make([]rowExtra, 0, rows), routes: rowRoutes, suggestions: []string{""}}
+	out := &Rows{Batch: make([]wire.Row, 0, rows), extra: make([]rowExtra, 0, rows), routes: rowRoutes,
+		suggestions: []string{""}}
 	var group textGroup
 	for range rows {
 		f := r.next(rowHeaderBytes)
@@ -170,7 +173,8 @@ func (r *Rows) addRows(g *textGroup) error {
 			return fmt.Errorf("chunk row %d: %w: %w", number, ErrDamaged, err)
 		}
 		from = row.end
-		r.Batch = append(r.Batch, wire.Row{Number: number, Attempt: f[4], Flags: engine.Flags(f[5]), Address: addr, Route: &r.routes[route].Route})
+		r.Batch = append(r.Batch, wire.Row{Number: number, Attempt: f[4], Flags: engine.Flags(f[5]), Address: addr,
+			Route: &r.routes[route].Route})
 		r.extra = append(r.extra, rowExtra{row.suggestion, route})
 	}
 	g.rows, g.text = g.rows[:0], g.text[:0]

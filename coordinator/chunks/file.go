@@ -19,8 +19,8 @@ import (
 	"probity/prober/wire"
 )
 
-// Chunk describes rows of a running job that wait to be sent; the rows are in the job's scratch file. A chunk exists until
-// all its rows are answered or in other chunks.
+// Chunk describes rows of a running job that wait to be sent; the rows are in the job's scratch file. A chunk exists
+// until all its rows are answered or in other chunks.
 type Chunk struct {
 	Number    uint64
 	Rows      uint32
@@ -42,15 +42,16 @@ const ClassTail = "tail"
 // MaxTailRows is how many rows of a route are in the tail before it gets chunks of its own.
 const MaxTailRows = 256
 
-// File is the scratch file of a running job's chunks. It is made again at each start of the job, from the upload and the
-// unanswered rows. It is never synced, and removed when work on the job ends.
+// File is the scratch file of a running job's chunks. It is made again at each start of the job, from the upload and
+// the unanswered rows. It is never synced, and removed when work on the job ends.
 type File struct {
 	disk    vfs.FS
 	path    string
 	f       vfs.File
 	buffers *pipeline.Pool[Buffer]
 
-	mu         sync.Mutex // guards all below, and is held over writes: the split and returned chunks write one at a time
+	// guards all below, and is held over writes: the split and returned chunks write one at a time
+	mu         sync.Mutex
 	end        int64
 	lastNumber uint64 // highest chunk number
 }
@@ -92,7 +93,8 @@ func (f *File) Write(batches []Pending) ([]Chunk, error) {
 			cut = b.Rows.Rows
 		}
 		buf.b = b.Rows.AppendChunk(buf.b[:0], cut, rng) // without the lock, so that others can write
-		c := Chunk{length: uint32(len(buf.b)), Rows: uint32(len(cut)), Attempt: b.Attempt, NotBefore: b.Due, Class: b.Class, Source: b.Source}
+		c := Chunk{length: uint32(len(buf.b)), Rows: uint32(len(cut)), Attempt: b.Attempt, NotBefore: b.Due,
+			Class: b.Class, Source: b.Source}
 		f.mu.Lock()
 		c.offset = f.end
 		_, err := f.f.WriteAt(buf.b, c.offset)
@@ -119,7 +121,8 @@ func (f *File) Read(c Chunk, t *engine.Table, skip func(uint32) bool) (*Rows, er
 	defer f.buffers.Put(buf)
 	buf.b = slices.Grow(buf.b[:0], int(c.length))[:c.length]
 	if n, err := f.f.ReadAt(buf.b, c.offset); n < len(buf.b) {
-		return nil, fmt.Errorf("chunk file: %d of %d bytes at %d: %w", n, len(buf.b), c.offset, errors.Join(ErrDamaged, err))
+		return nil, fmt.Errorf("chunk file: %d of %d bytes at %d: %w", n, len(buf.b), c.offset,
+			errors.Join(ErrDamaged, err))
 	}
 	rows, err := unpack(buf.b, t, skip)
 	if err != nil {
@@ -133,8 +136,8 @@ func (f *File) Close() error {
 	return errors.Join(f.f.Close(), jobfiles.Ignore(f.disk.Remove(f.path), fs.ErrNotExist))
 }
 
-// RoundDue rounds a due time up, to Unix milliseconds, so that rows due at about the same time share a chunk: by at most an
-// eighth of the wait and at most ten seconds, so that a wait for an hourly budget loses little. Zero: at once.
+// RoundDue rounds a due time up, to Unix milliseconds, so that rows due at about the same time share a chunk: by at
+// most an eighth of the wait and at most ten seconds, so that a wait for an hourly budget loses little. Zero: at once.
 func RoundDue(now, due time.Time) int64 {
 	wait := due.Sub(now).Milliseconds()
 	if due.IsZero() || wait <= 0 {

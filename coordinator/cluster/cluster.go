@@ -64,7 +64,8 @@ func New(cfg Config) (*Cluster, error) {
 	case cfg.Role == RoleProber && cfg.Listen == "":
 		return nil, errors.New("cluster: a prober needs an address that its streams are taken at")
 	case len(cfg.Label) > memberlist.LabelMaxSize:
-		return nil, fmt.Errorf("cluster: the label has %d octets; at most %d are allowed", len(cfg.Label), memberlist.LabelMaxSize)
+		return nil, fmt.Errorf("cluster: the label has %d octets; at most %d are allowed", len(cfg.Label),
+			memberlist.LabelMaxSize)
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -74,13 +75,15 @@ func New(cfg Config) (*Cluster, error) {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
 	if len(encoded) > memberlist.MetaMaxSize {
-		return nil, fmt.Errorf("cluster: the listen address and version take %d octets of gossip; at most %d fit", len(encoded), memberlist.MetaMaxSize)
+		return nil, fmt.Errorf("cluster: the listen address and version take %d octets of gossip; at most %d fit",
+			len(encoded), memberlist.MetaMaxSize)
 	}
 	ring, err := memberlist.NewKeyring(cfg.Keys[1:], cfg.Keys[0])
 	if err != nil {
 		return nil, fmt.Errorf("cluster: key: %w", err)
 	}
-	c := &Cluster{cfg: cfg, meta: encoded, ring: ring, wake: make(chan struct{}, 1), registry: newRegistry(), changed: make(chan struct{}), warned: map[string]string{}}
+	c := &Cluster{cfg: cfg, meta: encoded, ring: ring, wake: make(chan struct{}, 1), registry: newRegistry(),
+		changed: make(chan struct{}), warned: map[string]string{}}
 	c.view.Store(&View{})
 	return c, nil
 }
@@ -100,8 +103,8 @@ func (c *Cluster) Stream(node string, s Stream) {
 	c.update(func(r *registry) { r.setStream(node, s, time.Now()) })
 }
 
-// Restore adds a node that had a share when the process before this one ended: it is missing from now until its stream is live. Call
-// it before Run.
+// Restore adds a node that had a share when the process before this one ended: it is missing from now until its stream
+// is live. Call it before Run.
 func (c *Cluster) Restore(node, listen string, identities []Identity, now time.Time) {
 	c.update(func(r *registry) {
 		e := r.node(node, now)
@@ -170,8 +173,8 @@ func (c *Cluster) Run(ctx context.Context) error {
 	return nil
 }
 
-// joinLoop joins the seeds, and again every rejoinInterval. It logs once why this member reaches no other. A member with another key or
-// label is disconnected without a reply.
+// joinLoop joins the seeds, and again every rejoinInterval. It logs once why this member reaches no other. A member
+// with another key or label is disconnected without a reply.
 func (c *Cluster) joinLoop(ctx context.Context, list *memberlist.Memberlist) {
 	for len(c.cfg.Seeds) > 0 && ctx.Err() == nil {
 		wait, reason := rejoinInterval, ""
@@ -213,7 +216,8 @@ func (c *Cluster) publish(now time.Time) {
 	c.changed = make(chan struct{})
 	for _, rival := range v.Rivals {
 		if c.cfg.Role == RoleCoordinator {
-			c.warnOnce("rival "+rival, "another coordinator is in this cluster: "+rival+"; the nodes work for one alone, stop the other")
+			c.warnOnce("rival "+rival, "another coordinator is in this cluster: "+rival+
+				"; the nodes work for one alone, stop the other")
 		}
 	}
 }
@@ -230,7 +234,8 @@ func (c *Cluster) warnOnce(subject, reason string) {
 	c.cfg.Log.Warn(reason)
 }
 
-// SetKeys replaces the keyring; the first key encrypts. A node without that key ignores us: see the package comment on rotation.
+// SetKeys replaces the keyring; the first key encrypts. A node without that key ignores us: see the package comment on
+// rotation.
 func (c *Cluster) SetKeys(keys [][]byte) error {
 	if len(keys) == 0 {
 		return errors.New("cluster: a keyring needs a key")

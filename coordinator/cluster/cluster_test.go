@@ -43,7 +43,8 @@ var keyA, keyB = []byte("aaaaaaaaaaaaaaaa"), []byte("bbbbbbbbbbbbbbbb")
 
 // start runs a member at 10.0.0.n: number 1 is the coordinator and the seed of all.
 func (l *fakeNetwork) start(t *testing.T, n byte, with func(*Config)) *member {
-	cfg := Config{Name: fmt.Sprintf("n%d", n), Role: RoleProber, Listen: fmt.Sprintf("10.0.0.%d:7947", n), Version: "1.0", Transport: l.transport(n),
+	cfg := Config{Name: fmt.Sprintf("n%d", n), Role: RoleProber, Listen: fmt.Sprintf("10.0.0.%d:7947", n),
+		Version: "1.0", Transport: l.transport(n),
 		Label: "test", Keys: [][]byte{keyA}, Seeds: []string{fmt.Sprintf("10.0.0.1:%d", port)}}
 	if n == 1 {
 		cfg.Role, cfg.Listen, cfg.Seeds = RoleCoordinator, "", nil
@@ -111,7 +112,8 @@ func TestNodesAreFoundByGossip(t *testing.T) {
 		require.Empty(t, v.Shares, "gossip alone gives nobody a share")
 		n2, ok := v.Node("n2")
 		require.True(t, ok)
-		require.Equal(t, Node{Name: "n2", Gossip: "10.0.0.2:7946", Listen: "10.0.0.2:7947", Version: "1.0", State: Suspect, Since: n2.Since, Problem: "no stream"}, n2)
+		require.Equal(t, Node{Name: "n2", Gossip: "10.0.0.2:7946", Listen: "10.0.0.2:7947", Version: "1.0",
+			State: Suspect, Since: n2.Since, Problem: "no stream"}, n2)
 
 		_, changed := c.Changed()
 		c.Stream("n2", liveStream(1, 2))
@@ -146,7 +148,8 @@ func TestStreamOverrulesGossipLeave(t *testing.T) {
 	})
 }
 
-// However long gossip is cut, the View has the node again soon after, and a stream that lives all the while keeps its share.
+// However long gossip is cut, the View has the node again soon after, and a stream that lives all the while keeps its
+// share.
 func TestIsolatedNodeIsFoundAgain(t *testing.T) {
 	for _, isolated := range []time.Duration{10 * time.Second, 30 * time.Second, 3 * time.Minute} {
 		runBubble(t, func(t *testing.T) {
@@ -196,7 +199,8 @@ func TestForeignMembersAreRefusedOnBothSides(t *testing.T) {
 		logged  string // in the coordinator's log
 		problem string // at the refused member
 	}{
-		"another key":   {func(c *Config) { c.Keys = [][]byte{keyB} }, "no installed keys could decrypt", "another cluster key or label"},
+		"another key": {func(c *Config) { c.Keys = [][]byte{keyB} }, "no installed keys could decrypt",
+			"another cluster key or label"},
 		"another label": {func(c *Config) { c.Label = "other" }, `unacceptable label`, "another cluster key or label"},
 	} {
 		runBubble(t, func(t *testing.T) {
@@ -215,7 +219,8 @@ func TestMemberOfAnotherProtocolIsRefused(t *testing.T) {
 	runBubble(t, func(t *testing.T) {
 		l := newFakeNetwork()
 		c := l.start(t, 1, nil)
-		other, err := New(Config{Name: "n2", Role: RoleProber, Listen: "10.0.0.2:7947", Transport: l.transport(2), Label: "test", Keys: [][]byte{keyA},
+		other, err := New(Config{Name: "n2", Role: RoleProber, Listen: "10.0.0.2:7947", Transport: l.transport(2),
+			Label: "test", Keys: [][]byte{keyA},
 			Seeds: []string{"10.0.0.1:7946"}})
 		require.NoError(t, err)
 		other.meta = []byte(`{"p":2,"r":"prober","v":"9.9"}`)

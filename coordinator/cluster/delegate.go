@@ -115,8 +115,9 @@ func (d delegate) NotifyMerge(peers []*memberlist.Node) error {
 func (d delegate) NotifyConflict(existing, other *memberlist.Node) {
 	d.c.mu.Lock()
 	defer d.c.mu.Unlock()
-	d.c.warnOnce("conflict "+strings.Clone(existing.Name), fmt.Sprintf("two members are named %s: %s and %s; the second is ignored; give it a name and a certificate of its own",
-		existing.Name, addressOf(existing), addressOf(other)))
+	d.c.warnOnce("conflict "+strings.Clone(existing.Name),
+		fmt.Sprintf("two members are named %s: %s and %s; the second is ignored; give it a name and a certificate of its own",
+			existing.Name, addressOf(existing), addressOf(other)))
 }
 
 func addressOf(n *memberlist.Node) string {

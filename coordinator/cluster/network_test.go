@@ -26,7 +26,8 @@ type fakeNetwork struct {
 }
 
 func newFakeNetwork() *fakeNetwork {
-	return &fakeNetwork{transports: map[string]*fakeTransport{}, isolated: map[string]bool{}, rng: rand.New(rand.NewPCG(1, 2))}
+	return &fakeNetwork{transports: map[string]*fakeTransport{}, isolated: map[string]bool{},
+		rng: rand.New(rand.NewPCG(1, 2))}
 }
 
 // fakeTransport is one transport.
@@ -41,7 +42,8 @@ type fakeTransport struct {
 const port = 7946
 
 func (l *fakeNetwork) transport(n byte) *fakeTransport {
-	h := &fakeTransport{network: l, ip: net.IPv4(10, 0, 0, n), packets: make(chan *memberlist.Packet, 512), streams: make(chan net.Conn, 64)}
+	h := &fakeTransport{network: l, ip: net.IPv4(10, 0, 0, n), packets: make(chan *memberlist.Packet, 512),
+		streams: make(chan net.Conn, 64)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.transports[h.addr()] = h
@@ -77,7 +79,8 @@ func (h *fakeTransport) WriteTo(b []byte, addr string) (time.Time, error) {
 	now := time.Now()
 	if to := h.network.destination(h, addr, true); to != nil {
 		select {
-		case to.packets <- &memberlist.Packet{Buf: bytes.Clone(b), From: &net.UDPAddr{IP: h.ip, Port: port}, Timestamp: now}:
+		case to.packets <- &memberlist.Packet{Buf: bytes.Clone(b), From: &net.UDPAddr{IP: h.ip, Port: port},
+			Timestamp: now}:
 		default: // a full queue drops, as a socket's does
 		}
 	}

@@ -81,8 +81,8 @@ func TestNodesAreBounded(t *testing.T) {
 	require.Len(t, r.view(start).Nodes, MaxNodes)
 }
 
-// Whatever the order of events: shares are unique and sorted, they are those of nodes that are alive or absent for less than a
-// minute, and a node without a stream is never usable for long.
+// Whatever the order of events: shares are unique and sorted, they are those of nodes that are alive or absent for less
+// than a minute, and a node without a stream is never usable for long.
 func TestViewInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, now := newRegistry(), start
@@ -109,7 +109,8 @@ func TestViewInvariants(t *testing.T) {
 				r.setStream(name, Stream{}, now)
 			}
 			v := r.view(now)
-			require.True(t, slices.IsSortedFunc(v.Shares, func(x, y Share) int { return strings.Compare(x.Name, y.Name) }))
+			require.True(t, slices.IsSortedFunc(v.Shares,
+				func(x, y Share) int { return strings.Compare(x.Name, y.Name) }))
 			for i, s := range v.Shares {
 				require.True(t, i == 0 || v.Shares[i-1].Name != s.Name, "one identity, two shares")
 				require.Less(t, now.Sub(lastLive[s.Node]), KeepShare)
@@ -123,7 +124,8 @@ func TestViewInvariants(t *testing.T) {
 
 func TestConfigIsChecked(t *testing.T) {
 	good := func() Config {
-		return Config{Name: "n", Role: RoleProber, Listen: "10.0.0.1:1", Transport: newFakeNetwork().transport(1), Keys: [][]byte{keyA}}
+		return Config{Name: "n", Role: RoleProber, Listen: "10.0.0.1:1", Transport: newFakeNetwork().transport(1),
+			Keys: [][]byte{keyA}}
 	}
 	_, err := New(good())
 	require.NoError(t, err)

@@ -102,7 +102,8 @@ func (d *Details) appendControl(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// KindMadeUp is the kind of a reply to the made-up recipient of the domain that controls nothing: it was accepted, or said nothing clear.
+// KindMadeUp is the kind of a reply to the made-up recipient of the domain that controls nothing: it was accepted, or
+// said nothing clear.
 const KindMadeUp = "made_up_recipient"
 
 // Kind says how a verdict's witness bears on it.
@@ -147,7 +148,8 @@ func enhancedText(e engine.Enhanced) string {
 	return fmt.Sprintf("%d.%d.%d", e.Class, e.Subject, e.Detail)
 }
 
-// checkedAt returns the time at which the host was last asked about the domain's made-up recipient, to the minute; zero if that is not known.
+// checkedAt returns the time at which the host was last asked about the domain's made-up recipient, to the minute; zero
+// if that is not known.
 func checkedAt(v *engine.Verdict) time.Time {
 	age, known := v.Basis.CheckedFor(v.VerifiedAt, v.VerifiedAt)
 	if !known {
@@ -157,16 +159,21 @@ func checkedAt(v *engine.Verdict) time.Time {
 }
 
 // Columns are the names of the columns that a result file with details has in addition, in the order of Cells.
-var Columns = [...]string{"verify_rule", "verify_smtp_code", "verify_enhanced_code", "verify_smtp_message", "verify_mx_host", "verify_attempts",
-	"verify_checked_by", "verify_egress_source", "verify_control_kind", "verify_control_smtp_code", "verify_control_enhanced_code",
-	"verify_control_smtp_message", "verify_control_mx_host", "verify_control_meaning", "verify_control_rule", "verify_control_at"}
+var Columns = [...]string{"verify_rule", "verify_smtp_code", "verify_enhanced_code", "verify_smtp_message",
+	"verify_mx_host", "verify_attempts",
+	"verify_checked_by", "verify_egress_source", "verify_control_kind", "verify_control_smtp_code",
+	"verify_control_enhanced_code",
+	"verify_control_smtp_message", "verify_control_mx_host", "verify_control_meaning", "verify_control_rule",
+	"verify_control_at"}
 
 // Cells are the cells of Columns. What is not known is empty.
 func (d *Details) Cells() (cells [len(Columns)]string) {
 	v, of := d.Verdict, &d.Verdict.Details
-	copy(cells[:], []string{v.Rule, codeText(of.Code), enhancedText(of.Enhanced), of.Message, of.Host, strconv.Itoa(of.Attempts), d.Node, of.Source})
+	copy(cells[:], []string{v.Rule, codeText(of.Code), enhancedText(of.Enhanced), of.Message, of.Host,
+		strconv.Itoa(of.Attempts), d.Node, of.Source})
 	if w := of.Witness; w != nil {
-		copy(cells[8:], []string{Kind(v), codeText(w.Reply.Code), enhancedText(w.Reply.Enhanced), w.Message, w.Host, w.Finding.Meaning.String(),
+		copy(cells[8:], []string{Kind(v), codeText(w.Reply.Code), enhancedText(w.Reply.Enhanced), w.Message, w.Host,
+			w.Finding.Meaning.String(),
 			w.Finding.Rule, w.At.UTC().Format(time.RFC3339)})
 	}
 	return cells
@@ -179,8 +186,8 @@ func codeText(code int) string {
 	return strconv.Itoa(code)
 }
 
-// Pack appends what a job keeps of the details of a row: the basis of the score, how old the answer was in milliseconds when its score was
-// made, the node, and the replies.
+// Pack appends what a job keeps of the details of a row: the basis of the score, how old the answer was in milliseconds
+// when its score was made, the node, and the replies.
 func Pack(dst []byte, v *engine.Verdict, node string, scored time.Time) []byte {
 	at := len(dst)
 	dst = append(dst, make([]byte, basis.Size)...)

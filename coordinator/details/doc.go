@@ -1,5 +1,5 @@
-// Package details shows what a verdict rests on, to callers who ask for details: as the member of an answer, as columns of a result file, and
-// as it is kept with the answers of a job.
+// Package details shows what a verdict rests on, to callers who ask for details: as the member of an answer, as columns
+// of a result file, and as it is kept with the answers of a job.
 //
 // Invariants:
 //

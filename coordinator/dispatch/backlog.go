@@ -10,9 +10,10 @@ func (job *Job) ChunkRows(class string) int { return job.scheduler.budgets.chunk
 type Backlog uint8
 
 const (
-	BacklogLow        Backlog = iota // no chunk is ready, and under half of the rows in flight are unanswered: more rows are wanted
-	BacklogUnanswered                // no chunk is ready, and half or more of the rows in flight are unanswered
-	BacklogReady                     // chunks are ready
+	// no chunk is ready, and under half of the rows in flight are unanswered: more rows are wanted
+	BacklogLow        Backlog = iota
+	BacklogUnanswered         // no chunk is ready, and half or more of the rows in flight are unanswered
+	BacklogReady              // chunks are ready
 )
 
 // Backlogs returns the backlog of the job's classes; a class that is missing is low. idle: no job has anything to send.

@@ -10,7 +10,8 @@ import (
 	"probity/prober/wire"
 )
 
-// TestBacklogs: the backlog of each class while its chunks are sent, answered and returned, and when the scheduler is idle.
+// TestBacklogs: the backlog of each class while its chunks are sent, answered and returned, and when the scheduler is
+// idle.
 func TestBacklogs(t *testing.T) {
 	d := eightSources(0)
 	job := d.NewJob(JobConfig{})

@@ -18,12 +18,12 @@ func (job *Job) rateOf(class string, now time.Time) *classRate {
 	return cr
 }
 
-// expectedWeight is the weight, in rows, of the rate expected from the budgets: with few answered rows the measured rate says
-// little.
+// expectedWeight is the weight, in rows, of the rate expected from the budgets: with few answered rows the measured
+// rate says little.
 const expectedWeight = 50
 
-// eta estimates how long rows more rows take. While a class waits for a budget, the rate counts up to until, the end of that
-// wait; zero: it does not wait.
+// eta estimates how long rows more rows take. While a class waits for a budget, the rate counts up to until, the end of
+// that wait; zero: it does not wait.
 func (cr *classRate) eta(rows int64, until, now time.Time, expected float64) time.Duration {
 	if cr == nil || cr.answered == 0 {
 		return 0

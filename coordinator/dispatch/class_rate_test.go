@@ -18,7 +18,8 @@ func TestClassRateIncludesBudgetWaits(t *testing.T) {
 	require.Equal(t, 5*time.Hour, cr.eta(100, began.Add(time.Hour), now, 0))
 	require.Equal(t, 5*time.Minute, cr.eta(100, time.Time{}, now, 0), "it goes on at once")
 	cr.answered = 1
-	require.Less(t, cr.eta(100, began.Add(time.Hour), now, 100), 3*time.Hour, "one row tells little: budgets let expect 100 an hour")
+	require.Less(t, cr.eta(100, began.Add(time.Hour), now, 100), 3*time.Hour,
+		"one row tells little: budgets let expect 100 an hour")
 	require.Same(t, cr, job.rateOf("slow", now))
 	require.Zero(t, job.rates["unknown"].eta(1, now, now, 0))
 }

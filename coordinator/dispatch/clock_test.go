@@ -16,8 +16,8 @@ func TestWaitsUseTheMonotonicClock(t *testing.T) {
 	require.NotEqual(t, at.Round(0), at, "what waits does so by the monotonic clock") // == compares the reading, too
 }
 
-// TestClockSetBackDelaysNoRows: chunks that were due in minutes while the clock was three hours ahead wait at most longestWait, by
-// the monotonic clock.
+// TestClockSetBackDelaysNoRows: chunks that were due in minutes while the clock was three hours ahead wait at most
+// longestWait, by the monotonic clock.
 func TestClockSetBackDelaysNoRows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := eightSources(1000)

@@ -61,8 +61,8 @@ func (dc *dispatchedChunk) release() {
 	}
 }
 
-// sendToProber reads the chunk's rows without an answer and sends them to the prober. Its error is our own failure; rows that the
-// prober could not finish become unfinished, and then chunks to send again.
+// sendToProber reads the chunk's rows without an answer and sends them to the prober. Its error is our own failure;
+// rows that the prober could not finish become unfinished, and then chunks to send again.
 func (dc *dispatchedChunk) sendToProber() error {
 	job, d := dc.job, dc.job.scheduler
 	var err error
@@ -81,19 +81,22 @@ func (dc *dispatchedChunk) sendToProber() error {
 		short, longBacklog := d.compare(job, dc.chunk.Class)
 		batch := &wire.Batch{
 			Job: job.cfg.Record.ID, Chunk: dc.chunk.Number, Epoch: job.cfg.Record.Term, Class: dc.chunk.Class,
-			MaxAge: job.cfg.Record.MaxAge, NoSMTP: job.cfg.Record.NoSMTP, Details: job.cfg.Record.Details, Short: short, LongBacklog: longBacklog, Started: job.cfg.Record.StartedAt, Rows: dc.rows.Batch,
+			MaxAge: job.cfg.Record.MaxAge, NoSMTP: job.cfg.Record.NoSMTP, Details: job.cfg.Record.Details, Short: short,
+			LongBacklog: longBacklog, Started: job.cfg.Record.StartedAt, Rows: dc.rows.Batch,
 		}
 		if dc.chunk.Source != "" {
 			batch.Egress = []string{dc.chunk.Source}
 		}
 		err := d.cfg.Prober.Verify(job.ctx, batch, d.cfg.Hold, dc.collect)
 		if err != nil && job.ctx.Err() == nil && !errors.Is(err, context.Canceled) {
-			d.cfg.Log.Warn("prober failed; its rows are asked again", "job", job.cfg.Record.ID, "chunk", dc.chunk.Number, "error", err)
+			d.cfg.Log.Warn("prober failed; its rows are asked again", "job", job.cfg.Record.ID, "chunk",
+				dc.chunk.Number, "error", err)
 		}
 	}
 	for p, done := range dc.done {
 		if !done {
-			dc.unfinished = append(dc.unfinished, unfinishedRow{index: p, attempt: dc.rows.Batch[p].Attempt, source: dc.chunk.Source})
+			dc.unfinished = append(dc.unfinished, unfinishedRow{index: p, attempt: dc.rows.Batch[p].Attempt,
+				source: dc.chunk.Source})
 		}
 	}
 	if job.ctx.Err() != nil { // the chunk file is removed anyway
@@ -118,8 +121,8 @@ func (dc *dispatchedChunk) sendToProber() error {
 	return nil
 }
 
-// collect handles one part of the results. It ignores results of another chunk or epoch, of unknown rows, and second results
-// of a row.
+// collect handles one part of the results. It ignores results of another chunk or epoch, of unknown rows, and second
+// results of a row.
 func (dc *dispatchedChunk) collect(r wire.Results) {
 	job := dc.job
 	if r.Chunk != dc.chunk.Number || r.Epoch != job.cfg.Record.Term || r.Job != job.cfg.Record.ID {

@@ -10,8 +10,9 @@ import (
 
 // Forecast is what waits of a running job, and when it will end.
 type Forecast struct {
-	Rate          float64        // recent addresses per second; of a finished job, rows per second over its whole time
-	ETA           time.Duration  // the longest of its classes, and at least until all delayed rows are due; 0 if unknown
+	Rate float64 // recent addresses per second; of a finished job, rows per second over its whole time
+	// the longest of its classes, and at least until all delayed rows are due; 0 if unknown
+	ETA           time.Duration
 	PendingRetry  int64          // deferred rows that wait for their next attempt
 	WaitingBudget int64          // rows that wait for a budget
 	Waiting       []WaitingClass // the classes with the most rows that are ready or wait for a budget
@@ -36,9 +37,9 @@ const classDNS = "dns"
 // fewOfAll is the part of the rows that are left, one in so many, below which a class does not make the ETA unknown.
 const fewOfAll = 1000
 
-// Forecast returns the rows that wait at the scheduler and at probers, the rate, and the ETA. That is 0 (unknown) while the ETA of a
-// class is unknown that has a thousandth of the addresses that are left, or while the job is stalled though rows need no budget. A class that
-// waits for no budget uses its own rate, or the job's until it has one.
+// Forecast returns the rows that wait at the scheduler and at probers, the rate, and the ETA. That is 0 (unknown) while
+// the ETA of a class is unknown that has a thousandth of the addresses that are left, or while the job is stalled
+// though rows need no budget. A class that waits for no budget uses its own rate, or the job's until it has one.
 func (job *Job) Forecast(now time.Time) (s Forecast) {
 	d := job.scheduler
 	d.mu.Lock()
@@ -88,7 +89,8 @@ func (job *Job) Forecast(now time.Time) (s Forecast) {
 		switch cr := job.rates[class]; {
 		case class == classDNS:
 		case cr != nil && cr.answered > 0:
-			one.ETA = cr.eta(one.Rows+one.asked, one.Until, now, float64(d.budgets.refusalsPerHour(class))/plan.DefaultRefused)
+			one.ETA = cr.eta(one.Rows+one.asked, one.Until, now,
+				float64(d.budgets.refusalsPerHour(class))/plan.DefaultRefused)
 		case one.budget == 0:
 			one.ETA = etaAtAverage
 		}
@@ -112,7 +114,8 @@ func (job *Job) Forecast(now time.Time) (s Forecast) {
 	return s
 }
 
-// absentNodeWaiter is a prober that knows until when rows may wait for an absent node. They are tried sooner, in case it is back.
+// absentNodeWaiter is a prober that knows until when rows may wait for an absent node. They are tried sooner, in case
+// it is back.
 type absentNodeWaiter interface {
 	Awaited() time.Time
 }

@@ -12,8 +12,8 @@ import (
 	"probity/prober/wire"
 )
 
-// TestAFewRowsDoNotHideTheETA: a small route that waits for its budget, and has answered nothing yet, leaves the end of a large job known. A
-// route with a thousandth of the addresses that are left does not.
+// TestAFewRowsDoNotHideTheETA: a small route that waits for its budget, and has answered nothing yet, leaves the end of
+// a large job known. A route with a thousandth of the addresses that are left does not.
 func TestAFewRowsDoNotHideTheETA(t *testing.T) {
 	for rows, known := range map[int]bool{8: true, 9: false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Limits of what is in flight for all jobs together. They grow with the sources, so that none stands idle, and end where the memory of
-// the coordinator does: a row in flight takes some hundred bytes, a chunk some kilobytes at each node that has rows of it.
+// Limits of what is in flight for all jobs together. They grow with the sources, so that none stands idle, and end
+// where the memory of the coordinator does: a row in flight takes some hundred bytes, a chunk some kilobytes at each
+// node that has rows of it.
 const (
 	minUnanswered    = 64 << 10 // unanswered rows of a few sources
 	rowsPerSource    = 128      // of more: more than a source sends to its widest receiver in ten seconds
@@ -28,13 +29,13 @@ func limitsFor(sources int) flightLimits {
 	return flightLimits{unanswered, rowsByUnanswered * unanswered, min(max(minChunks, sources), maxChunks)}
 }
 
-// recentInterval is how long a row counts as recent, rounded up to one or two intervals. An older row waits for a budget rather
-// than for a processor.
+// recentInterval is how long a row counts as recent, rounded up to one or two intervals. An older row waits for a
+// budget rather than for a processor.
 const recentInterval = 2 * time.Second
 
-// inFlightLimit counts the unanswered rows that were sent: all of them, and those of recent chunks. Rows that wait for budgets need
-// a high limit, or slow routes leave nothing to others. Rows that wait for a processor need a lower one: more of them do not end
-// earlier, and cost garbage collection.
+// inFlightLimit counts the unanswered rows that were sent: all of them, and those of recent chunks. Rows that wait for
+// budgets need a high limit, or slow routes leave nothing to others. Rows that wait for a processor need a lower one:
+// more of them do not end earlier, and cost garbage collection.
 type inFlightLimit struct {
 	recentMax int // limit of recent rows; 0: that of all
 
@@ -74,8 +75,8 @@ func (i *inFlightLimit) answered(interval, rows int) {
 	}
 }
 
-// full reports whether no more rows may be sent, and for how long at most if none is answered; -1: until one is answered.
-// At most unansweredMax rows may be unanswered.
+// full reports whether no more rows may be sent, and for how long at most if none is answered; -1: until one is
+// answered. At most unansweredMax rows may be unanswered.
 func (i *inFlightLimit) full(unansweredMax int, now time.Time) (full bool, wait time.Duration) {
 	i.advance(now)
 	switch {

@@ -30,7 +30,8 @@ func TestAnswersFreeTheInFlightLimit(t *testing.T) {
 	require.Equal(t, [2]int{}, i.recentRows)
 }
 
-// TestOldRowsLeaveTheRecentLimit: rows that are not answered soon stop counting as recent; others are sent, up to the limit of all.
+// TestOldRowsLeaveTheRecentLimit: rows that are not answered soon stop counting as recent; others are sent, up to the
+// limit of all.
 func TestOldRowsLeaveTheRecentLimit(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	i := inFlightLimit{recentMax: minUnanswered / 4}
@@ -120,16 +121,19 @@ func TestSchedulerWakesWithoutAnswers(t *testing.T) {
 	})
 }
 
-// TestLimitsGrowWithSources: what may be in flight is the same for few sources, grows with more, and is bounded by memory.
+// TestLimitsGrowWithSources: what may be in flight is the same for few sources, grows with more, and is bounded by
+// memory.
 func TestLimitsGrowWithSources(t *testing.T) {
 	few := flightLimits{unanswered: 64 << 10, dispatchedRows: 128 << 10, chunks: 1024}
 	require.Equal(t, few, limitsFor(0), "unknown")
 	require.Equal(t, few, limitsFor(24))
 	require.Equal(t, flightLimits{unanswered: 512_000, dispatchedRows: 1_024_000, chunks: 4000}, limitsFor(4000))
-	require.Equal(t, flightLimits{unanswered: maxUnanswered, dispatchedRows: 2 * maxUnanswered, chunks: maxChunks}, limitsFor(1_000_000))
+	require.Equal(t, flightLimits{unanswered: maxUnanswered, dispatchedRows: 2 * maxUnanswered, chunks: maxChunks},
+		limitsFor(1_000_000))
 }
 
-// TestRowsInFlightScaleWithSources: the scheduler sends a thousand probers with four sources each as many rows as these can have.
+// TestRowsInFlightScaleWithSources: the scheduler sends a thousand probers with four sources each as many rows as these
+// can have.
 func TestRowsInFlightScaleWithSources(t *testing.T) {
 	sent := map[int]int{}
 	for _, sources := range []int{12, 4000} {

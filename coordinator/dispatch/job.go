@@ -111,8 +111,8 @@ func (job *Job) enqueue(c chunks.Chunk, now time.Time) {
 	job.markEligible(q, now)
 }
 
-// markEligible adds a class to the eligible ones if one of its chunks may be sent, and removes an empty class. The scheduler is
-// locked.
+// markEligible adds a class to the eligible ones if one of its chunks may be sent, and removes an empty class. The
+// scheduler is locked.
 func (job *Job) markEligible(q *classQueue, now time.Time) {
 	if len(q.ready) == 0 && q.dispatched == 0 && !q.eligible && !q.pausedUntil.After(now) {
 		delete(job.queues, q.class)

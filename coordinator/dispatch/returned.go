@@ -6,9 +6,9 @@ import (
 	"probity/coordinator/chunks"
 )
 
-// resend returns the chunk to send again as it is, due when the first of its unfinished rows is, if that is possible; its answered
-// rows are then skipped. Rows that wait for the budgets of one receiver wait together while they are most of their chunk: so a class
-// of which only a few rows are answered each minute is not rewritten each minute.
+// resend returns the chunk to send again as it is, due when the first of its unfinished rows is, if that is possible;
+// its answered rows are then skipped. Rows that wait for the budgets of one receiver wait together while they are most
+// of their chunk: so a class of which only a few rows are answered each minute is not rewritten each minute.
 func (dc *dispatchedChunk) resend(now time.Time) (c chunks.Chunk, ok bool) {
 	waitTogether := dc.chunk.Class != chunks.ClassTail && 2*dc.answered < dc.rows.Len()
 	c = dc.chunk
@@ -28,8 +28,8 @@ func (dc *dispatchedChunk) resend(now time.Time) (c chunks.Chunk, ok bool) {
 	return c, true
 }
 
-// budgetPause returns when the class's budget allows more, according to the prober; zero unless all unfinished rows wait for a
-// budget.
+// budgetPause returns when the class's budget allows more, according to the prober; zero unless all unfinished rows
+// wait for a budget.
 func (dc *dispatchedChunk) budgetPause() time.Time {
 	var at time.Time
 	for _, r := range dc.unfinished {
@@ -59,7 +59,8 @@ func (dc *dispatchedChunk) resplit(now time.Time) []chunks.Pending {
 		if !ok {
 			i = len(out)
 			groups[g] = i
-			out = append(out, chunks.Pending{Rows: &chunks.Builder{}, Class: dc.chunk.Class, Source: r.source, Due: chunks.DueTime(g.due)})
+			out = append(out, chunks.Pending{Rows: &chunks.Builder{}, Class: dc.chunk.Class, Source: r.source,
+				Due: chunks.DueTime(g.due)})
 		}
 		out[i].Rows.Add(&a)
 		out[i].Attempt = max(out[i].Attempt, a.Attempt)

@@ -40,7 +40,8 @@ func (c *Config) sourceCount() int {
 }
 
 // Scheduler decides which chunk is sent next: job by job, class by class, so that neither a long job nor a slow route
-// delays others. It holds only chunk records; rows are read when a chunk is sent. Its methods may be called from any goroutine.
+// delays others. It holds only chunk records; rows are read when a chunk is sent. Its methods may be called from any
+// goroutine.
 type Scheduler struct {
 	cfg     Config
 	budgets classBudgets
@@ -132,7 +133,8 @@ func (s *Scheduler) sleep(ctx context.Context, wait time.Duration) {
 // Wake makes the scheduler look again, as after a step of the clock.
 func (s *Scheduler) Wake() { s.wake.Notify() }
 
-// pick takes the next chunk that may be sent, from the next job with one; else it returns how long to wait, -1 if unknown.
+// pick takes the next chunk that may be sent, from the next job with one; else it returns how long to wait, -1 if
+// unknown.
 func (s *Scheduler) pick(now time.Time) (*dispatchedChunk, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +168,8 @@ func (s *Scheduler) pick(now time.Time) (*dispatchedChunk, time.Duration) {
 			s.dispatchedRows += int(c.Rows)
 			s.dispatchedChunks++
 			job.dispatched.Add(1)
-			dc := &dispatchedChunk{job: job, queue: q, chunk: c, interval: s.inFlight.add(int(c.Rows), now), open: int(c.Rows)}
+			dc := &dispatchedChunk{job: job, queue: q, chunk: c, interval: s.inFlight.add(int(c.Rows), now),
+				open: int(c.Rows)}
 			job.sent[dc] = true
 			return dc, 0
 		}
@@ -181,7 +184,8 @@ func (s *Scheduler) pick(now time.Time) (*dispatchedChunk, time.Duration) {
 	return nil, wait
 }
 
-// answered stops counting n rows of a chunk that a prober has finished, and records which of the others wait there for a budget.
+// answered stops counting n rows of a chunk that a prober has finished, and records which of the others wait there for
+// a budget.
 func (s *Scheduler) answered(dc *dispatchedChunk, n int, held wire.Held) {
 	job, q := dc.job, dc.queue
 	s.mu.Lock()
@@ -204,7 +208,8 @@ func (s *Scheduler) answered(dc *dispatchedChunk, n int, held wire.Held) {
 	}
 }
 
-// chunkReturned stops counting a chunk. The class of a single route pauses until its budget allows more, as the prober says.
+// chunkReturned stops counting a chunk. The class of a single route pauses until its budget allows more, as the prober
+// says.
 func (s *Scheduler) chunkReturned(dc *dispatchedChunk) {
 	job := dc.job
 	q := dc.queue
@@ -258,8 +263,8 @@ func longestWait(t *engine.Table) time.Duration {
 	return max(time.Hour, slices.Max(append([]time.Duration{0}, t.Schedule...))) + time.Minute
 }
 
-// boundedDue converts a due time to the monotonic clock, so that a later step of the wall clock does not prolong the wait. The wait
-// is at most most: the clock may have been set while the process was down.
+// boundedDue converts a due time to the monotonic clock, so that a later step of the wall clock does not prolong the
+// wait. The wait is at most most: the clock may have been set while the process was down.
 func boundedDue(at time.Time, most time.Duration, now time.Time) time.Time {
 	if at.IsZero() {
 		return at

@@ -20,7 +20,8 @@ type classBudgets struct {
 	sources func() int // egress sources; nil: unknown
 }
 
-// limitsOf returns the limits of a class, of one egress source, and how many sources probe it; of the tail, those of one route.
+// limitsOf returns the limits of a class, of one egress source, and how many sources probe it; of the tail, those of
+// one route.
 func (b *classBudgets) limitsOf(class string) (engine.Limits, int) {
 	table := b.table()
 	p := cmp.Or(table.Provider(class), table.Unknown)
@@ -36,12 +37,12 @@ func (b *classBudgets) refusalsPerHour(class string) int {
 	return limits.RefusalsPerHour * sources
 }
 
-// tailWindow is the window of the tail if it has few sources. Each of its rows may be a route of its own, which takes some
-// kilobytes at the prober while it waits there for a connection.
+// tailWindow is the window of the tail if it has few sources. Each of its rows may be a route of its own, which takes
+// some kilobytes at the prober while it waits there for a connection.
 const tailWindow = wire.MaxRows
 
-// window returns how many rows of a class its budgets allow in about a minute; minUnanswered if the prober does not know its number
-// of egress sources.
+// window returns how many rows of a class its budgets allow in about a minute; minUnanswered if the prober does not
+// know its number of egress sources.
 func (b *classBudgets) window(class string) int {
 	if b.sources == nil {
 		return minUnanswered
@@ -53,8 +54,8 @@ func (b *classBudgets) window(class string) int {
 	return wire.RowsPerMinute(limits, sources, limitsFor(b.sources()).unanswered)
 }
 
-// chunkRows returns how many rows make a full chunk of a class: no more than are soon probed, so that a chunk of a slow route does not
-// fill the in-flight limit.
+// chunkRows returns how many rows make a full chunk of a class: no more than are soon probed, so that a chunk of a slow
+// route does not fill the in-flight limit.
 func (b *classBudgets) chunkRows(class string) int {
 	most := wire.MaxRows
 	if b.sources != nil {

@@ -18,7 +18,8 @@ import (
 // eightSources makes a scheduler for a prober with eight egress sources that gets no rows.
 func eightSources(recentMax int) *Scheduler {
 	table := engine.DefaultTable()
-	return New(Config{Table: func() *engine.Table { return table }, Sources: func() int { return 8 }, MaxRecentRows: recentMax})
+	return New(Config{Table: func() *engine.Table { return table }, Sources: func() int { return 8 },
+		MaxRecentRows: recentMax})
 }
 
 // start makes a job with so many addresses, and starts it.
@@ -28,22 +29,24 @@ func start(d *Scheduler, unique int64) *Job {
 	return job
 }
 
-// TestChunksGrowWithSources: each node gets a part of a chunk, and one of a few rows would cost as much as a larger one.
+// TestChunksGrowWithSources: each node gets a part of a chunk, and one of a few rows would cost as much as a larger
+// one.
 func TestChunksGrowWithSources(t *testing.T) {
 	table := engine.DefaultTable()
 	most := map[int]int{
 		1: wire.MaxRows, 256: wire.MaxRows, 2000: 32_000, 4000: 64_000, 10_000: chunks.MaxRows,
 	}
 	for sources, want := range most {
-		job := start(New(Config{Table: func() *engine.Table { return table }, Sources: func() int { return sources }}), 0)
+		job := start(New(Config{Table: func() *engine.Table { return table }, Sources: func() int { return sources }}),
+			0)
 		require.Equal(t, want, job.ChunkRows(chunks.ClassTail), "%d sources", sources)
 		require.LessOrEqual(t, job.ChunkRows("google"), want)
 		require.Equal(t, minChunkRows, job.ChunkRows("mx.slow.example"), "a route has one source")
 	}
 }
 
-// TestLongestClassGoesFirst adds chunks of several classes to the scheduler: the class that its budgets make slowest goes first, and
-// no class has more rows in flight than its budgets allow soon.
+// TestLongestClassGoesFirst adds chunks of several classes to the scheduler: the class that its budgets make slowest
+// goes first, and no class has more rows in flight than its budgets allow soon.
 func TestLongestClassGoesFirst(t *testing.T) {
 	d := eightSources(0)
 	job := start(d, 0)
@@ -77,8 +80,8 @@ func TestLongestClassGoesFirst(t *testing.T) {
 	require.Equal(t, map[string]int{"mx.slow.example": 1, "orange": 1, "google": 2, "tail": 2}, went)
 }
 
-// TestTailContinuesWhileBudgetsAreUsedUp: tail rows that wait for a budget at the prober do not count against the tail's window: each
-// route has its own budget.
+// TestTailContinuesWhileBudgetsAreUsedUp: tail rows that wait for a budget at the prober do not count against the
+// tail's window: each route has its own budget.
 func TestTailContinuesWhileBudgetsAreUsedUp(t *testing.T) {
 	d := eightSources(0)
 	job := start(d, 0)
@@ -102,8 +105,8 @@ func TestTailContinuesWhileBudgetsAreUsedUp(t *testing.T) {
 	require.Len(t, pick(), 1)
 }
 
-// TestLongBacklog: which classes keep their budgets busy for a day, counting the rows of all jobs, and for a job that is still being
-// split also the rows to come.
+// TestLongBacklog: which classes keep their budgets busy for a day, counting the rows of all jobs, and for a job that
+// is still being split also the rows to come.
 func TestLongBacklog(t *testing.T) {
 	d := eightSources(0)
 	job := func(unique int64, split bool, rows map[string]int) *Job {
@@ -123,14 +126,21 @@ func TestLongBacklog(t *testing.T) {
 	}{
 		{"a day", []*Job{job(outlook, true, map[string]int{"outlook": outlook})}, "outlook", true},
 		{"less", []*Job{job(outlook, true, map[string]int{"outlook": outlook - 1})}, "outlook", false},
-		{"of two jobs", []*Job{job(9, true, map[string]int{"outlook": outlook / 2}), job(9, true, map[string]int{"outlook": outlook / 2})}, "outlook", true},
-		{"a narrow route has one source", []*Job{job(narrow, true, map[string]int{"mx.slow.example": narrow})}, "mx.slow.example", true},
+		{"of two jobs", []*Job{job(9, true, map[string]int{"outlook": outlook / 2}),
+			job(9, true, map[string]int{"outlook": outlook / 2})}, "outlook", true},
+		{"a narrow route has one source", []*Job{job(narrow, true, map[string]int{"mx.slow.example": narrow})},
+			"mx.slow.example", true},
 		{"many routes", []*Job{job(1e9, true, map[string]int{chunks.ClassTail: 1e9})}, chunks.ClassTail, false},
-		{"a tenth is split", []*Job{job(10*outlook, false, map[string]int{"outlook": outlook / 10, chunks.ClassTail: outlook - outlook/10})}, "outlook", true},
-		{"a tenth is split, of less", []*Job{job(9*outlook, false, map[string]int{"outlook": outlook / 10, chunks.ClassTail: outlook - outlook/10})}, "outlook", false},
-		{"many routes next to one of a day", []*Job{job(outlook, true, map[string]int{"outlook": outlook, chunks.ClassTail: 1e9})}, chunks.ClassTail, true},
-		{"few rows next to a day", []*Job{job(outlook, true, map[string]int{"outlook": outlook, "mx.slow.example": 20 * 23})}, "mx.slow.example", true},
-		{"more rows next to a day", []*Job{job(outlook, true, map[string]int{"outlook": outlook, "mx.slow.example": 20 * 24})}, "mx.slow.example", false},
+		{"a tenth is split", []*Job{job(10*outlook, false,
+			map[string]int{"outlook": outlook / 10, chunks.ClassTail: outlook - outlook/10})}, "outlook", true},
+		{"a tenth is split, of less", []*Job{job(9*outlook, false,
+			map[string]int{"outlook": outlook / 10, chunks.ClassTail: outlook - outlook/10})}, "outlook", false},
+		{"many routes next to one of a day", []*Job{job(outlook, true,
+			map[string]int{"outlook": outlook, chunks.ClassTail: 1e9})}, chunks.ClassTail, true},
+		{"few rows next to a day", []*Job{job(outlook, true,
+			map[string]int{"outlook": outlook, "mx.slow.example": 20 * 23})}, "mx.slow.example", true},
+		{"more rows next to a day", []*Job{job(outlook, true,
+			map[string]int{"outlook": outlook, "mx.slow.example": 20 * 24})}, "mx.slow.example", false},
 		{"no row", []*Job{job(outlook, true, map[string]int{"outlook": outlook})}, "google", false},
 	}
 	for _, test := range tests {

@@ -19,9 +19,11 @@ import (
 
 // Caches is where verdicts are cached: the cache of this process, or those of all nodes of a fleet.
 type Caches interface {
-	// Forget deletes an address, given in folded form, from every cache except those that are done. It returns how many verdicts
-	// each reached cache had, and which caches were not reached. An error means that the set of caches is unknown.
-	Forget(ctx context.Context, folded string, done func(node string) bool) (reached map[string]int, unreachable []string, err error)
+	// Forget deletes an address, given in folded form, from every cache except those that are done. It returns how many
+	// verdicts each reached cache had, and which caches were not reached. An error means that the set of caches is
+	// unknown.
+	Forget(ctx context.Context, folded string, done func(node string) bool) (reached map[string]int,
+		unreachable []string, err error)
 	// Reachable reports whether a node can be reached now.
 	Reachable(node string) bool
 }
@@ -33,7 +35,8 @@ type Config struct {
 	Caches  Caches                           // nil if another process has them: erasures wait for it
 	Answers func(folded string) (int, error) // deletes answers kept for their Idempotency-Key
 	Reports func(folded string) (int, error) // deletes what is kept for reports about messages
-	// Calls deletes single calls: those in the history of accounts, and those that are answered later; nil: there are none.
+	// Calls deletes single calls: those in the history of accounts, and those that are answered later; nil: there are
+	// none.
 	Calls func(ctx context.Context, folded string) error
 	Log   *slog.Logger // default: none
 }
@@ -57,8 +60,8 @@ func New(cfg Config) *Eraser {
 	return &Eraser{cfg, make(chan struct{}, 1)}
 }
 
-// Erase erases an address. The error is nil once the erasure is durable; the receipt says what was reached. Run retries the
-// rest, in this process or the next.
+// Erase erases an address. The error is nil once the erasure is durable; the receipt says what was reached. Run retries
+// the rest, in this process or the next.
 func (e *Eraser) Erase(ctx context.Context, a engine.Address, by string, now time.Time) (store.Erasure, error) {
 	erasure, err := e.cfg.Store.RequestErasure(a.Folded(), by, now)
 	if err != nil {
@@ -118,8 +121,8 @@ func (e *Eraser) tryPending(ctx context.Context, tried map[string]*attempt) erro
 	return nil
 }
 
-// nodeReturned reports whether the erasure waits for a node that was absent after the last try and is reachable now. A node that
-// was reachable and failed waits for the next minute.
+// nodeReturned reports whether the erasure waits for a node that was absent after the last try and is reachable now. A
+// node that was reachable and failed waits for the next minute.
 func (e *Eraser) nodeReturned(id string, last *attempt) (back bool) {
 	erasure, err := e.cfg.Store.Erasure(id)
 	if err != nil || e.cfg.Caches == nil {
@@ -137,8 +140,8 @@ func (e *Eraser) nodeReturned(id string, last *attempt) (back bool) {
 	return back
 }
 
-// tryErasure runs all steps of an open erasure. A failed step is recorded in the erasure, and the next step runs anyway. An
-// error means that the state store failed or ctx has ended.
+// tryErasure runs all steps of an open erasure. A failed step is recorded in the erasure, and the next step runs
+// anyway. An error means that the state store failed or ctx has ended.
 func (e *Eraser) tryErasure(ctx context.Context, id string) error {
 	if err := pipeline.Acquire(ctx, e.slot); err != nil {
 		return err
@@ -154,7 +157,8 @@ func (e *Eraser) tryErasure(ctx context.Context, id string) error {
 	was := erasure.Fault
 	erasure.LastTry = time.Now().UTC()
 	var faults []string
-	for _, step := range [...]func(context.Context, *store.Erasure) error{e.eraseJobs, e.eraseAnswers, e.eraseCalls, e.eraseReports, e.eraseCaches} {
+	for _, step := range [...]func(context.Context, *store.Erasure) error{e.eraseJobs, e.eraseAnswers, e.eraseCalls,
+		e.eraseReports, e.eraseCaches} {
 		err := step(ctx, &erasure)
 		if errors.Is(err, store.ErrBroken) || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
@@ -190,7 +194,8 @@ func (e *Eraser) finish(ctx context.Context, erasure *store.Erasure) error {
 	return nil
 }
 
-// eraseJobs is the step for the files of jobs. Each job that contains the address is recorded durably before it is changed.
+// eraseJobs is the step for the files of jobs. Each job that contains the address is recorded durably before it is
+// changed.
 func (e *Eraser) eraseJobs(ctx context.Context, erasure *store.Erasure) error {
 	if erasure.JobsDone {
 		return nil
@@ -241,7 +246,8 @@ func (e *Eraser) eraseCaches(ctx context.Context, erasure *store.Erasure) error 
 		i := slices.IndexFunc(erasure.Caches, func(c store.ErasedCache) bool { return c.Node == node })
 		if i < 0 {
 			i = len(erasure.Caches)
-			erasure.Caches = append(erasure.Caches, store.ErasedCache{Node: node, Until: erasure.Requested.Add(cacheLife)})
+			erasure.Caches = append(erasure.Caches,
+				store.ErasedCache{Node: node, Until: erasure.Requested.Add(cacheLife)})
 		}
 		return &erasure.Caches[i]
 	}

@@ -16,9 +16,9 @@ import (
 	"probity/store"
 )
 
-// An erasure removes one address from the files of all jobs, finished or not. In an upload it becomes erasedText: in the
-// e-mail cell of each row of that address, and wherever else the address stands by itself. A row without an answer is
-// UNKNOWN/smtp_not_checked. The result file is made again, with another checksum.
+// An erasure removes one address from the files of all jobs, finished or not. In an upload it becomes erasedText: in
+// the e-mail cell of each row of that address, and wherever else the address stands by itself. A row without an answer
+// is UNKNOWN/smtp_not_checked. The result file is made again, with another checksum.
 //
 //  1. In an unfinished job the row is answered in the log. If the log has a name to erase, the log is rewritten.
 //  2. A new upload, and a new answers file and result of a finished job, are written next to the old ones and synced.
@@ -46,10 +46,11 @@ type Jobs struct {
 	Remake func(context.Context, *store.Job) error
 }
 
-// Erase erases an address, given in folded form, in the files of the given jobs, or of all if none are given. found is called
-// for each job that contains it, with the number of rows, before that job is changed. A job that cannot be read does not stop
-// the others: left are the jobs that are not done, with the errors.
-func (js *Jobs) Erase(ctx context.Context, folded string, jobs []string, found func(job string, rows int64) error) (left []string, err error) {
+// Erase erases an address, given in folded form, in the files of the given jobs, or of all if none are given. found is
+// called for each job that contains it, with the number of rows, before that job is changed. A job that cannot be read
+// does not stop the others: left are the jobs that are not done, with the errors.
+func (js *Jobs) Erase(ctx context.Context, folded string, jobs []string,
+	found func(job string, rows int64) error) (left []string, err error) {
 	a, err := engine.Parse(folded)
 	if err != nil {
 		return nil, fmt.Errorf("address to erase: %w", err)

@@ -15,7 +15,8 @@ func FuzzMentions(f *testing.F) {
 	f.Add([]byte("email\n'a@b.c'@a@b.c,\"a@b.c\"\"\"\n"), "a@b.c")
 	jobs := Jobs{Suggest: func(engine.Address) string { return "" }}
 	f.Fuzz(func(t *testing.T, text []byte, folded string) {
-		e := &erasure{Jobs: &jobs, folded: folded, dialect: csvfile.Dialect{Delimiter: ',', Encoding: csvfile.UTF8, Widest: 1 << 10, Header: 1 << 10}}
+		e := &erasure{Jobs: &jobs, folded: folded,
+			dialect: csvfile.Dialect{Delimiter: ',', Encoding: csvfile.UTF8, Widest: 1 << 10, Header: 1 << 10}}
 		b := csvfile.Block{Buf: text}
 		if e.dialect.Parse(&b) != nil {
 			return

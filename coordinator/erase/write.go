@@ -53,8 +53,9 @@ func (e *erasure) rewrite(ctx context.Context, j *store.Job) error {
 	return e.Files.RemoveOrphans(j.ID)
 }
 
-// rewriteLog removes the address from the log of an unfinished job. It keeps the job from probing the address by an answer to its first
-// row, which counts for its duplicates too. If the log has a name to erase, the log is rewritten with an empty name.
+// rewriteLog removes the address from the log of an unfinished job. It keeps the job from probing the address by an
+// answer to its first row, which counts for its duplicates too. If the log has a name to erase, the log is rewritten
+// with an empty name.
 func (e *erasure) rewriteLog(j *store.Job) error {
 	if e.row >= 0 {
 		answered, _, err := e.Files.AnsweredRows(j)
@@ -62,7 +63,8 @@ func (e *erasure) rewriteLog(j *store.Job) error {
 			return err
 		}
 		if !answered.Has(uint32(e.row)) {
-			log, _, err := jobfiles.OpenRows(e.Files.FS, e.Files.Path(j.ID, jobdir.FileRows), nil, func(*jobfiles.Group) error { return nil })
+			log, _, err := jobfiles.OpenRows(e.Files.FS, e.Files.Path(j.ID, jobdir.FileRows), nil,
+				func(*jobfiles.Group) error { return nil })
 			if err != nil {
 				return err
 			}
@@ -141,7 +143,8 @@ func (e *erasure) writeUpload(ctx context.Context, j *store.Job) (name string, e
 	if err := u.EachDuplicate(w.AddDuplicate); err != nil {
 		return "", err
 	}
-	if err := w.Finish(replaceRanges(nil, u.Preamble, e.findMentions(nil, u.Preamble, 0, len(u.Preamble)))); err != nil {
+	if err := w.Finish(replaceRanges(nil, u.Preamble,
+		e.findMentions(nil, u.Preamble, 0, len(u.Preamble)))); err != nil {
 		return "", err
 	}
 	return p.Name(), p.Commit()

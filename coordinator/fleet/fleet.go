@@ -32,9 +32,11 @@ var ErrNoProber = errors.New("no prober is connected")
 const RuleSuppressed = "coordinator/suppressed"
 
 const (
-	absentWait    = 5 * time.Second   // before rows whose owner is not usable are sent again
-	handover      = timing.Handover   // pause of a narrow route when its owner changes: the former one closes its connections meanwhile
-	startDelay    = timing.StartDelay // pause of narrow routes after a start: their former owner may not be attached yet
+	absentWait = 5 * time.Second // before rows whose owner is not usable are sent again
+	// pause of a narrow route when its owner changes: the former one closes its connections meanwhile
+	handover = timing.Handover
+	// pause of narrow routes after a start: their former owner may not be attached yet
+	startDelay    = timing.StartDelay
 	retryInterval = 250 * time.Millisecond
 )
 
@@ -57,9 +59,9 @@ type Config struct {
 	Metrics prometheus.Registerer // default: none
 }
 
-// Fleet presents the nodes of a cluster as one prober. Each row goes to the identity that owns its key: a narrow route has one, a
-// wide provider is spread over all, and so are the domains of a provider with tenants. A row whose owner cannot take it now is
-// returned.
+// Fleet presents the nodes of a cluster as one prober. Each row goes to the identity that owns its key: a narrow route
+// has one, a wide provider is spread over all, and so are the domains of a provider with tenants. A row whose owner
+// cannot take it now is returned.
 type Fleet struct {
 	cfg        Config
 	membership atomic.Pointer[membership]
@@ -68,10 +70,11 @@ type Fleet struct {
 
 	mu            sync.Mutex // guards what follows
 	members       map[string]*member
-	started       time.Time                    // when Run started; zero before
-	startDelayEnd time.Time                    // until then narrow routes wait
-	loggedAbsent  []string                     // absent nodes, as last logged
-	parts         map[*part]context.CancelFunc // in flight: bounded by the scheduler's dispatched chunks and the identities
+	started       time.Time // when Run started; zero before
+	startDelayEnd time.Time // until then narrow routes wait
+	loggedAbsent  []string  // absent nodes, as last logged
+	// in flight: bounded by the scheduler's dispatched chunks and the identities
+	parts map[*part]context.CancelFunc
 }
 
 // member is a node and our stream to it.
@@ -101,7 +104,8 @@ func New(cfg Config) (*Fleet, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	f := &Fleet{cfg: cfg, members: map[string]*member{}, parts: map[*part]context.CancelFunc{}, usage: clusterUsage{routes: map[uint64][]sourceUsage{}}}
+	f := &Fleet{cfg: cfg, members: map[string]*member{}, parts: map[*part]context.CancelFunc{},
+		usage: clusterUsage{routes: map[uint64][]sourceUsage{}}}
 	f.membership.Store(newMembership(&cluster.View{}, nil, nil, time.Time{}))
 	if cfg.Metrics != nil {
 		if err := cfg.Metrics.Register(newFleetMetrics(f)); err != nil {
@@ -132,7 +136,8 @@ func (f *Fleet) Run(ctx context.Context) error {
 			return err
 		}
 		// Before any work is sent: a process that finds no remembered nodes makes no route wait.
-		if nodes := nodesWithShare(view); f.cfg.Disk != nil && !slices.EqualFunc(nodes, f.remembered, rememberedNode.equal) {
+		if nodes := nodesWithShare(view); f.cfg.Disk != nil &&
+			!slices.EqualFunc(nodes, f.remembered, rememberedNode.equal) {
 			if err := writeNodes(f.cfg.Disk, f.cfg.Dir, nodes); err != nil {
 				f.cfg.Log.Error("membership not saved; next attempt at the next change", "error", err)
 			} else {
@@ -173,12 +178,14 @@ func (f *Fleet) updateMembers(ctx context.Context, view *cluster.View, streams *
 			m.lastWork.Store(time.Now().UnixNano()) // it may have worked until now for the process before this one
 		}
 		var err error
-		m.client, err = stream.NewClient(stream.ClientConfig{Node: n.Name, Version: f.cfg.Version, Coordinator: f.cfg.Coordinator, Table: f.cfg.Table,
+		m.client, err = stream.NewClient(stream.ClientConfig{Node: n.Name, Version: f.cfg.Version,
+			Coordinator: f.cfg.Coordinator, Table: f.cfg.Table,
 			Dial:        func(ctx context.Context) (net.Conn, error) { return f.cfg.Dial(ctx, *m.listen.Load()) },
 			Credentials: f.cfg.Credentials(n.Name), Log: f.cfg.Log,
 			Changed: func(s stream.State) {
 				m.fresh.Store(s.Hello.Fresh)
-				next := cluster.Stream{Live: s.Live, Usable: s.Usable, Draining: s.Draining, Version: s.Hello.Version, Problem: s.Problem}
+				next := cluster.Stream{Live: s.Live, Usable: s.Usable, Draining: s.Draining, Version: s.Hello.Version,
+					Problem: s.Problem}
 				for _, id := range s.Hello.Identities {
 					next.Identities = append(next.Identities, cluster.Identity(id))
 				}
@@ -204,7 +211,8 @@ func (f *Fleet) updateMembers(ctx context.Context, view *cluster.View, streams *
 	return nil
 }
 
-// streamAddress returns where a node accepts its stream. A node that listens on all its addresses is reached at that of its gossip.
+// streamAddress returns where a node accepts its stream. A node that listens on all its addresses is reached at that of
+// its gossip.
 func streamAddress(n *cluster.Node) string {
 	at, err := netip.ParseAddrPort(n.Listen)
 	if err != nil || !at.Addr().IsUnspecified() {
@@ -262,7 +270,8 @@ func (f *Fleet) publish(view *cluster.View, now time.Time) {
 			cancel()
 		}
 	}
-	for _, m := range f.members { // a node may have more of a key than its batches: decoys for rows that it has returned
+	// a node may have more of a key than its batches: decoys for rows that it has returned
+	for _, m := range f.members {
 		m.client.KeysMoved()
 	}
 }

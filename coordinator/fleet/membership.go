@@ -41,9 +41,9 @@ type formerSet struct {
 	closedAt     time.Time
 }
 
-// availableAt returns the time at which another source may take a route that an identity owned in the set, for jobs: when that one has
-// closed its connections and, if it was at work to the end, when its per-minute budget has expired. Zero if it never
-// contacted a receiver.
+// availableAt returns the time at which another source may take a route that an identity owned in the set, for jobs:
+// when that one has closed its connections and, if it was at work to the end, when its per-minute budget has expired.
+// Zero if it never contacted a receiver.
 func (f *formerSet) availableAt(was shard.Identity) time.Time {
 	if f.neverAsked[was.Name] {
 		return time.Time{}

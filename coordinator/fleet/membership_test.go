@@ -73,8 +73,9 @@ func TestKeysOfRoutes(t *testing.T) {
 	require.NotEqual(t, a, b, "at a consumer domain each address has its own")
 }
 
-// When identities come or go, a narrow route that moves waits until its former owner has closed its connections and, for jobs, until
-// that one's per-minute budget has expired; any other route has its owner at once. For an owner that was absent before, it has.
+// When identities come or go, a narrow route that moves waits until its former owner has closed its connections and,
+// for jobs, until that one's per-minute budget has expired; any other route has its owner at once. For an owner that
+// was absent before, it has.
 func TestMovedRoutesWaitForTheFormerOwner(t *testing.T) {
 	detector.Spare(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -82,13 +83,15 @@ func TestMovedRoutesWaitForTheFormerOwner(t *testing.T) {
 		members := membersOf(names...)
 		n, m := rapid.IntRange(1, 5).Draw(t, "before"), rapid.IntRange(1, 5).Draw(t, "after")
 		before := newMembership(viewOf(true, names[:n]...), members, nil, testNow)
-		k, narrow := keyOf(routeTo("mx"+strconv.Itoa(rapid.IntRange(0, 1000).Draw(t, "route"))+".example.org"), addressAt(t, "a@example.org"))
+		k, narrow := keyOf(routeTo("mx"+strconv.Itoa(rapid.IntRange(0, 1000).Draw(t, "route"))+".example.org"),
+			addressAt(t, "a@example.org"))
 		for _, m := range members {
 			m.lastWork.Store(testNow.UnixNano())
 		}
 		idle := newMembership(viewOf(true, names[:m]...), members, before, testNow.Add(time.Minute))
 		after := newMembership(viewOf(true, names[:m]...), members, before, testNow)
-		was, is := before.ownerOf(k, narrow, unknownProvider, "", testNow), after.ownerOf(k, narrow, unknownProvider, "", testNow)
+		was, is := before.ownerOf(k, narrow, unknownProvider, "", testNow),
+			after.ownerOf(k, narrow, unknownProvider, "", testNow)
 		require.True(t, was.ready())
 		require.Equal(t, was.identity == is.identity, is.ready())
 		soon := after.ownerOf(k, narrow, unknownProvider, "", testNow.Add(handover))
@@ -110,8 +113,8 @@ func TestMovedRoutesWaitForTheFormerOwner(t *testing.T) {
 	})
 }
 
-// TestStormsOfChangesKeepOneSource: however many nodes come or go one by one, a narrow route has its new owner only a minute after the
-// former one could ask, and nodes that come have joined soon after the last.
+// TestStormsOfChangesKeepOneSource: however many nodes come or go one by one, a narrow route has its new owner only a
+// minute after the former one could ask, and nodes that come have joined soon after the last.
 func TestStormsOfChangesKeepOneSource(t *testing.T) {
 	const nodes, step = 200, 250 * time.Millisecond
 	names := make([]string, nodes)
@@ -160,8 +163,8 @@ func TestStormsOfChangesKeepOneSource(t *testing.T) {
 	}
 }
 
-// A route that moves from a node which never contacted a receiver does not wait, and none of its single calls goes to the former
-// owner. A node counts as used once it is sent work, or when it says so itself.
+// A route that moves from a node which never contacted a receiver does not wait, and none of its single calls goes to
+// the former owner. A node counts as used once it is sent work, or when it says so itself.
 func TestRoutesOfUnusedNodesMoveAtOnce(t *testing.T) {
 	detector.Spare(t)
 	for what, change := range map[string]func(*member){
@@ -179,7 +182,8 @@ func TestRoutesOfUnusedNodesMoveAtOnce(t *testing.T) {
 		moved := 0
 		for i := range 50 {
 			k, narrow := keyOf(routeTo("mx"+strconv.Itoa(i)+".example.org"), addressAt(t, "a@example.org"))
-			is, one := after.ownerOf(k, narrow, unknownProvider, "", testNow), after.ownerForSingle(k, narrow, unknownProvider, nil, testNow)
+			is, one := after.ownerOf(k, narrow, unknownProvider, "", testNow),
+				after.ownerForSingle(k, narrow, unknownProvider, nil, testNow)
 			if is.identity == "a" {
 				require.True(t, is.ready(), what)
 				continue
@@ -203,7 +207,8 @@ func TestPinnedRowsStayAtTheirIdentity(t *testing.T) {
 		k, narrow := keyOf(routeTo("mx"+strconv.Itoa(i)+".example.org"), addressAt(t, "a@example.org"))
 		o := r.ownerOf(k, false, unknownProvider, "b", testNow)
 		require.Equal(t, "b", o.identity)
-		mine, pinned := r.ownerOf(k, narrow, unknownProvider, "", testNow), r.ownerOf(k, narrow, unknownProvider, "b", testNow)
+		mine, pinned := r.ownerOf(k, narrow, unknownProvider, "", testNow),
+			r.ownerOf(k, narrow, unknownProvider, "b", testNow)
 		require.Equal(t, mine.identity, pinned.identity, "a narrow route has one source, whoever asked before")
 		o = r.ownerOf(k, narrow, unknownProvider, "gone", testNow)
 		require.NotEmpty(t, o.identity)
@@ -229,7 +234,9 @@ func TestSinglesFallBackOnlyAtWideProviders(t *testing.T) {
 
 func TestRowsWithoutOwnerAreReturned(t *testing.T) {
 	r := newMembership(&cluster.View{}, nil, nil, testNow)
-	batch := &wire.Batch{Job: "j", Chunk: 3, Epoch: 2, Rows: []wire.Row{{Number: 7, Attempt: 1, Address: addressAt(t, "a@example.org"), Route: routeTo("mx.example.org")}}}
+	batch := &wire.Batch{Job: "j", Chunk: 3, Epoch: 2,
+		Rows: []wire.Row{{Number: 7, Attempt: 1, Address: addressAt(t, "a@example.org"),
+			Route: routeTo("mx.example.org")}}}
 	f := &Fleet{parts: nil}
 	f.cfg.Suppressed = func(string, []string) bool { return false }
 	f.cfg.SuppressedAddress = func(engine.Address) bool { return false }
@@ -255,11 +262,12 @@ func TestRowsWithoutOwnerAreReturned(t *testing.T) {
 	}
 }
 
-// TestRowsThatWereNotSentUseNoBudget: rows for a node that has gone before it was sent them come back, and count as refused nowhere: the
-// next owner of their route would wait an hour for nothing.
+// TestRowsThatWereNotSentUseNoBudget: rows for a node that has gone before it was sent them come back, and count as
+// refused nowhere: the next owner of their route would wait an hour for nothing.
 func TestRowsThatWereNotSentUseNoBudget(t *testing.T) {
 	members := membersOf("a")
-	f := &Fleet{members: members, parts: map[*part]context.CancelFunc{}, usage: clusterUsage{routes: map[uint64][]sourceUsage{}}}
+	f := &Fleet{members: members, parts: map[*part]context.CancelFunc{},
+		usage: clusterUsage{routes: map[uint64][]sourceUsage{}}}
 	f.cfg.Suppressed = func(string, []string) bool { return false }
 	f.cfg.SuppressedAddress = func(engine.Address) bool { return false }
 	f.membership.Store(newMembership(viewOf(true, "a"), members, nil, testNow))

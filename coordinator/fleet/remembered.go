@@ -16,8 +16,8 @@ import (
 	"probity/internal/wholefile"
 )
 
-// The nodes with a share are on disk: after a restart the coordinator waits for each as long as for any missing node. Otherwise it
-// would give another node the narrow routes of one that is slow to attach and may still be probing them.
+// The nodes with a share are on disk: after a restart the coordinator waits for each as long as for any missing node.
+// Otherwise it would give another node the narrow routes of one that is slow to attach and may still be probing them.
 
 const (
 	nodesFile    = "nodes"
@@ -95,8 +95,8 @@ func writeNodes(disk vfs.FS, dir string, nodes []rememberedNode) error {
 	return wholefile.SyncDir(disk, dir)
 }
 
-// restoreNodes makes the cluster wait for nodes that had a share when the process before this one ended. It reports whether there
-// may have been any; a file that cannot be read counts as empty, but returns true.
+// restoreNodes makes the cluster wait for nodes that had a share when the process before this one ended. It reports
+// whether there may have been any; a file that cannot be read counts as empty, but returns true.
 func (f *Fleet) restoreNodes(now time.Time) bool {
 	if f.cfg.Disk == nil {
 		return true

@@ -42,40 +42,44 @@ func (r *ClusterReport) SetQuarantines(queues []ReadyQueueReport) {
 		if receiver == "" {
 			receiver, _, _ = strings.Cut(q.Route, ",")
 		}
-		r.Quarantines = append(r.Quarantines, Quarantine{Node: q.Node, Source: q.Egress, Receiver: receiver, Route: q.Route,
+		r.Quarantines = append(r.Quarantines, Quarantine{Node: q.Node, Source: q.Egress, Receiver: receiver,
+			Route: q.Route,
 			Reply: q.Reply, Rule: q.Rule, Since: q.Since, Until: q.Until})
 	}
 }
 
 // NodeReport is one node of a ClusterReport.
 type NodeReport struct {
-	Name          string            `json:"name"`
-	Address       string            `json:"address"`
-	Version       string            `json:"version"`
-	State         string            `json:"state"` // alive, suspect, draining, gone
-	Usable        bool              `json:"usable"`
-	Since         time.Time         `json:"since"` // of the state
-	Problem       string            `json:"problem,omitempty"`
-	Identities    []IdentityReport  `json:"identities"`
-	ReadyQueues   int               `json:"ready_queues"`
-	Sessions      int               `json:"sessions"`
-	Rows          int               `json:"rows"` // sent to it and not answered
-	RowsPerSecond float64           `json:"rows_per_second"`
-	Recipients    uint64            `json:"recipients"`     // sent since its start, decoys included
-	AuditFailures int               `json:"audit_failures"` // findings of its newest audit of itself
-	AuditWarnings int               `json:"audit_warnings"`
-	Audited       time.Time         `json:"audited_at,omitzero"`
-	Findings      []wire.Finding    `json:"audit_findings,omitempty"` // warnings and failures, the gravest first, at most 64
-	Counters      map[string]uint64 `json:"counters,omitempty"`       // since its start: outcomes, actions, hosts that failed
+	Name          string           `json:"name"`
+	Address       string           `json:"address"`
+	Version       string           `json:"version"`
+	State         string           `json:"state"` // alive, suspect, draining, gone
+	Usable        bool             `json:"usable"`
+	Since         time.Time        `json:"since"` // of the state
+	Problem       string           `json:"problem,omitempty"`
+	Identities    []IdentityReport `json:"identities"`
+	ReadyQueues   int              `json:"ready_queues"`
+	Sessions      int              `json:"sessions"`
+	Rows          int              `json:"rows"` // sent to it and not answered
+	RowsPerSecond float64          `json:"rows_per_second"`
+	Recipients    uint64           `json:"recipients"`     // sent since its start, decoys included
+	AuditFailures int              `json:"audit_failures"` // findings of its newest audit of itself
+	AuditWarnings int              `json:"audit_warnings"`
+	Audited       time.Time        `json:"audited_at,omitzero"`
+	// warnings and failures, the gravest first, at most 64
+	Findings []wire.Finding `json:"audit_findings,omitempty"`
+	// since its start: outcomes, actions, hosts that failed
+	Counters map[string]uint64 `json:"counters,omitempty"`
 }
 
 // IdentityReport is one egress source.
 type IdentityReport struct {
-	Name        string `json:"name"`
-	Local       string `json:"local"`
-	Public      string `json:"public"`
-	EHLO        string `json:"ehlo"`
-	State       string `json:"state"` // ok, quarantined (everywhere), trial (the same, and about to be tried), down, unknown
+	Name   string `json:"name"`
+	Local  string `json:"local"`
+	Public string `json:"public"`
+	EHLO   string `json:"ehlo"`
+	// ok, quarantined (everywhere), trial (the same, and about to be tried), down, unknown
+	State       string `json:"state"`
 	ReadyQueues int    `json:"ready_queues"`
 	Quarantined int    `json:"quarantined"` // queues whose receiver quarantined it
 	Exhausted   int    `json:"exhausted"`   // queues whose budget is used up for now
@@ -111,13 +115,16 @@ func (n *NodeReport) SetStatus(s wire.Status) {
 // Report returns the state of the cluster now.
 func (f *Fleet) Report() ClusterReport {
 	r := f.membership.Load()
-	out := ClusterReport{Coordinator: f.cfg.Coordinator.ID, Problem: r.view.Problem, Rivals: r.view.Rivals, Nodes: []NodeReport{}}
+	out := ClusterReport{Coordinator: f.cfg.Coordinator.ID, Problem: r.view.Problem, Rivals: r.view.Rivals,
+		Nodes: []NodeReport{}}
 	for i := range r.view.Nodes {
 		n := &r.view.Nodes[i]
-		report := NodeReport{Name: n.Name, Address: n.Listen, Version: n.Version, State: n.State.String(), Usable: n.Usable, Since: n.Since,
+		report := NodeReport{Name: n.Name, Address: n.Listen, Version: n.Version, State: n.State.String(),
+			Usable: n.Usable, Since: n.Since,
 			Problem: n.Problem, Identities: []IdentityReport{}}
 		for _, id := range n.Identities {
-			report.Identities = append(report.Identities, IdentityReport{Name: id.Name, Local: id.Local, Public: id.Public, EHLO: id.EHLO, State: "unknown"})
+			report.Identities = append(report.Identities,
+				IdentityReport{Name: id.Name, Local: id.Local, Public: id.Public, EHLO: id.EHLO, State: "unknown"})
 		}
 		if m := f.member(n.Name); m != nil {
 			if state := m.client.State(); state.Live {
@@ -151,17 +158,23 @@ type nodeGauge struct {
 func newFleetMetrics(f *Fleet) *fleetMetrics {
 	m := &fleetMetrics{f: f}
 	add := func(name, help string, of func(*NodeReport) float64) {
-		m.gauges = append(m.gauges, nodeGauge{prometheus.NewDesc("probity_node_"+name, help, []string{"node"}, nil), of})
+		m.gauges = append(m.gauges, nodeGauge{prometheus.NewDesc("probity_node_"+name, help, []string{"node"}, nil),
+			of})
 	}
-	add("up", "Whether the node takes work.", func(n *NodeReport) float64 { return map[bool]float64{true: 1}[n.Usable] })
+	add("up", "Whether the node takes work.", func(n *NodeReport) float64 {
+		return map[bool]float64{true: 1}[n.Usable]
+	})
 	add("ready_queues", "Ready queues at the node.", func(n *NodeReport) float64 { return float64(n.ReadyQueues) })
 	add("sessions", "SMTP connections of the node.", func(n *NodeReport) float64 { return float64(n.Sessions) })
 	add("rows", "Rows sent to the node and not answered.", func(n *NodeReport) float64 { return float64(n.Rows) })
-	add("rows_per_second", "Rows that the node answers a second.", func(n *NodeReport) float64 { return n.RowsPerSecond })
-	add("audit_failures", "Failing findings of the node's newest audit of itself.", func(n *NodeReport) float64 { return float64(n.AuditFailures) })
-	add("quarantined_queues", "Ready queues of the node whose receiver quarantined the source.", func(n *NodeReport) float64 {
-		return n.sum(func(id *IdentityReport) int { return id.Quarantined })
-	})
+	add("rows_per_second", "Rows that the node answers a second.",
+		func(n *NodeReport) float64 { return n.RowsPerSecond })
+	add("audit_failures", "Failing findings of the node's newest audit of itself.",
+		func(n *NodeReport) float64 { return float64(n.AuditFailures) })
+	add("quarantined_queues", "Ready queues of the node whose receiver quarantined the source.",
+		func(n *NodeReport) float64 {
+			return n.sum(func(id *IdentityReport) int { return id.Quarantined })
+		})
 	add("exhausted_queues", "Ready queues of the node whose budget is used up for now.", func(n *NodeReport) float64 {
 		return n.sum(func(id *IdentityReport) int { return id.Exhausted })
 	})

@@ -9,8 +9,8 @@ import (
 	"probity/prober/wire"
 )
 
-// Single implements wire.Prober: it sends the call to the owner of the address. If a narrow route's owner is absent it waits, and at
-// the deadline of ctx the answer is UNKNOWN/timeout. It returns ErrNoProber if no node is usable.
+// Single implements wire.Prober: it sends the call to the owner of the address. If a narrow route's owner is absent it
+// waits, and at the deadline of ctx the answer is UNKNOWN/timeout. It returns ErrNoProber if no node is usable.
 func (f *Fleet) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer, error) {
 	key, narrow := keyOf(a.Route, a.Address)
 	a.NoSMTP = a.NoSMTP || f.cfg.SuppressedAddress(a.Address) || f.cfg.Suppressed(a.Address.Domain(), a.Route.Hosts)
@@ -57,15 +57,16 @@ func (f *Fleet) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer, 
 		}
 		later.Stop()
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return wire.Answer{Verdict: verdictFor(engine.ReasonTimeout, "coordinator/owner-away", a.Flags, a.Route, time.Now())}, nil
+			return wire.Answer{Verdict: verdictFor(engine.ReasonTimeout, "coordinator/owner-away", a.Flags, a.Route,
+				time.Now())}, nil
 		} else if ctx.Err() != nil {
 			return wire.Answer{}, ctx.Err()
 		}
 	}
 }
 
-// markUsed marks a node as used, under a membership. It returns false if a later membership is current: because the node was unused,
-// that one may have given its routes to another owner without a wait.
+// markUsed marks a node as used, under a membership. It returns false if a later membership is current: because the
+// node was unused, that one may have given its routes to another owner without a wait.
 func (f *Fleet) markUsed(m *member, r *membership) bool {
 	if m.used.Load() {
 		return true

@@ -10,10 +10,10 @@ import (
 	"probity/prober/wire"
 )
 
-// What each source has used of the hourly budget of each narrow route, as its node last reported. The source that takes the route over
-// is told, so that the receiver's budget holds across sources. Rows sent to a lost node and not answered count as used. After a start,
-// the budget of a source that had a share and has not reported yet counts as used up for an hour; in the simulated internet the hour
-// is divided by the speed-up.
+// What each source has used of the hourly budget of each narrow route, as its node last reported. The source that takes
+// the route over is told, so that the receiver's budget holds across sources. Rows sent to a lost node and not answered
+// count as used. After a start, the budget of a source that had a share and has not reported yet counts as used up for
+// an hour; in the simulated internet the hour is divided by the speed-up.
 
 // maxUsageRoutes bounds the routes that are tracked. A route beyond it starts with a fresh hourly budget when it moves.
 const maxUsageRoutes = 200_000
@@ -35,8 +35,8 @@ type sourceUsage struct {
 	at       time.Time // when it was last reported
 }
 
-// update takes the budget usage from the statuses of nodes, which may not have room for all of their routes, and drops what is over an
-// hour old.
+// update takes the budget usage from the statuses of nodes, which may not have room for all of their routes, and drops
+// what is over an hour old.
 func (c *clusterUsage) update(statuses []wire.Status, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +89,8 @@ func (c *clusterUsage) addUnanswered(route *engine.Route, identity string, now t
 	c.set(id, identity, min(used+1, limit), now)
 }
 
-// usedByOthers returns what all but one source have used of a narrow route's hourly budget. At other providers each source has its own.
+// usedByOthers returns what all but one source have used of a narrow route's hourly budget. At other providers each
+// source has its own.
 func (c *clusterUsage) usedByOthers(route *engine.Route, except string, now time.Time) (e wire.UsedByOthers) {
 	if route.Provider.Shared() {
 		return e
@@ -107,7 +108,8 @@ func (c *clusterUsage) usedByOthers(route *engine.Route, except string, now time
 		return e
 	}
 	if id, ok := c.previous.Owner(shard.Route(route.Key)); ok && id.Name != except && c.unreported[id.Name] {
-		e.Used, e.Left = e.Used+limit, max(e.Left, c.expiresAt.Sub(now)) // its owner has not reported since this coordinator started
+		// its owner has not reported since this coordinator started
+		e.Used, e.Left = e.Used+limit, max(e.Left, c.expiresAt.Sub(now))
 	}
 	return e
 }

@@ -8,8 +8,9 @@ import (
 	"probity/prober/wire"
 )
 
-// BenchmarkAssign splits batches of a common mix by node, with the sources of 3 and of 1,000 probers: half the rows at Gmail, whose
-// addresses each have an owner, a fifth at domains of Google, a tenth at Orange, and the others at 300 narrow routes.
+// BenchmarkAssign splits batches of a common mix by node, with the sources of 3 and of 1,000 probers: half the rows at
+// Gmail, whose addresses each have an owner, a fifth at domains of Google, a tenth at Orange, and the others at 300
+// narrow routes.
 func BenchmarkAssign(b *testing.B) {
 	own := make([]*engine.Route, 300)
 	for i := range own {

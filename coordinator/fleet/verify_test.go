@@ -35,8 +35,8 @@ func splitterOf(r *membership, b *wire.Batch) *batchSplitter {
 	return &batchSplitter{f: f, b: b, r: r, now: testNow, parts: map[*member]*part{}}
 }
 
-// TestNodeGetsOnePart: a node gets its rows of a batch in one part, whichever of its identities must ask them, and each row names
-// its own. A row that an identity without a share was to ask is a first contact.
+// TestNodeGetsOnePart: a node gets its rows of a batch in one part, whichever of its identities must ask them, and each
+// row names its own. A row that an identity without a share was to ask is a first contact.
 func TestNodeGetsOnePart(t *testing.T) {
 	r := membershipOf(3)
 	gmail := routeTo("gmail-smtp-in.l.google.com")

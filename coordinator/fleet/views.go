@@ -52,7 +52,10 @@ func (f *Fleet) ReadyQueues(ctx context.Context) ([]ReadyQueueReport, []string) 
 		queues, err := m.client.ReadyQueues(ctx)
 		return queueReports(m.name, queues), err
 	})
-	slices.SortStableFunc(all, func(a, b ReadyQueueReport) int { return wire.CompareReadyQueues(&a.ReadyQueue, &b.ReadyQueue) })
+	slices.SortStableFunc(all, func(a, b ReadyQueueReport) int {
+		return wire.CompareReadyQueues(&a.ReadyQueue,
+			&b.ReadyQueue)
+	})
 	return all[:min(len(all), wire.MaxViewItems)], unreached
 }
 
@@ -89,7 +92,8 @@ func traceReports(node string, traces []wire.Trace) []TraceReport {
 }
 
 // askNodes asks all nodes at once and joins their answers. Unreached are the nodes that failed.
-func askNodes[T any](ctx context.Context, f *Fleet, ask func(context.Context, *member) ([]T, error)) (all []T, unreached []string) {
+func askNodes[T any](ctx context.Context, f *Fleet,
+	ask func(context.Context, *member) ([]T, error)) (all []T, unreached []string) {
 	ctx, cancel := context.WithTimeout(ctx, viewTimeout)
 	defer cancel()
 	var one sync.Mutex // guards the results
@@ -128,14 +132,16 @@ func (f *Fleet) EndQuarantine(ctx context.Context, node, egress, route string) (
 	return m.client.EndQuarantine(ctx, egress, route)
 }
 
-// An erasure reaches the caches of all known nodes: those that are reachable at once, the others when they are back (the Eraser stores
-// them). A node that was absent for an hour before the erasure is not known: erase again when it is back.
+// An erasure reaches the caches of all known nodes: those that are reachable at once, the others when they are back
+// (the Eraser stores them). A node that was absent for an hour before the erasure is not known: erase again when it is
+// back.
 
 // errNodesUnknown is returned until the coordinator has run long enough to know its nodes.
 var errNodesUnknown = fmt.Errorf("the coordinator has run for less than %s and does not know its nodes yet", startDelay)
 
 // Forget implements Caches.
-func (f *Fleet) Forget(ctx context.Context, folded string, done func(node string) bool) (reached map[string]int, unreached []string, err error) {
+func (f *Fleet) Forget(ctx context.Context, folded string,
+	done func(node string) bool) (reached map[string]int, unreached []string, err error) {
 	f.mu.Lock()
 	started := f.started
 	f.mu.Unlock()

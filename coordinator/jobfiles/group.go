@@ -15,7 +15,7 @@ import (
 
 // The rows log of a running job is groups, one after another, each at a multiple of eight bytes:
 //
-//	magic     8 bytes; the last two are the version and its complement, so that no flipped bit makes it another version
+//	magic     8 bytes; the last two are the version and its complement, so that no flipped bit makes it another
 //	number    uint64, from 1 up
 //	previous  uint64, the checksum of the group before; 0 in the first
 //	durable   uint64, the number of the last group that was durable when this one was made

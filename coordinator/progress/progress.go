@@ -91,7 +91,8 @@ func (j *Job) RecordActivity(now time.Time) {
 	j.sample(now)
 }
 
-// sample adds a sample if the last one is old enough. It keeps those of the rateWindow, and one before them. The mutex is held.
+// sample adds a sample if the last one is old enough. It keeps those of the rateWindow, and one before them. The mutex
+// is held.
 func (j *Job) sample(now time.Time) {
 	if now.Sub(j.samples[len(j.samples)-1].at) < sampleEvery {
 		return
@@ -105,8 +106,8 @@ func (j *Job) sample(now time.Time) {
 	j.samples = slices.Delete(j.samples, 0, old)
 }
 
-// SampleRate takes a sample. It returns the recent rate in addresses per second, how long left more addresses take at the rate since
-// the work started (0 if unknown), and whether no row was probed for stallAfter.
+// SampleRate takes a sample. It returns the recent rate in addresses per second, how long left more addresses take at
+// the rate since the work started (0 if unknown), and whether no row was probed for stallAfter.
 func (j *Job) SampleRate(left int64, now time.Time) (rate float64, eta time.Duration, stalled bool) {
 	t := j.Counts()
 	n := t.Answered()

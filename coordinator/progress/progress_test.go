@@ -41,7 +41,8 @@ func TestEachRowIsCountedOnce(t *testing.T) {
 	require.EqualValues(t, rows-100, totals[v.Status].Load())
 }
 
-// TestSampleRate: the rate is that of the last seconds, the ETA that of all the work, and a job without a probed row is stalled.
+// TestSampleRate: the rate is that of the last seconds, the ETA that of all the work, and a job without a probed row is
+// stalled.
 func TestSampleRate(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	var totals Totals

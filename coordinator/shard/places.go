@@ -2,8 +2,8 @@ package shard
 
 import "sync/atomic"
 
-// Keys are hashed to places, and a place has one owner. So what is remembered is bounded, and a set of thousands of sources knows the owner of
-// nearly every key. With 4,000 sources each has 64 places, give or take 8.
+// Keys are hashed to places, and a place has one owner. So what is remembered is bounded, and a set of thousands of
+// sources knows the owner of nearly every key. With 4,000 sources each has 64 places, give or take 8.
 const places = 1 << 18
 
 // minRemembered is of how many identities on a set remembers owners: among fewer, weighing is as fast.
@@ -12,8 +12,8 @@ const minRemembered = 64
 // owners has the index of each place's owner, plus 1; 0 where it is not known yet. Safe for concurrent use.
 type owners [places]atomic.Uint32
 
-// carry fills the owners of a set with what is known of the one before it: who stays keeps its places but those of which a new identity
-// has the larger weight.
+// carry fills the owners of a set with what is known of the one before it: who stays keeps its places but those of
+// which a new identity has the larger weight.
 func (s *Set) carry(before *Set) {
 	known := before.owners.Load()
 	if known == nil || len(s.folded) < minRemembered {

@@ -81,8 +81,8 @@ func (s *Set) Len() int { return len(s.identities) }
 // All lists the identities by name. It is the set's own memory: read only.
 func (s *Set) All() []Identity { return s.identities }
 
-// Owner is the identity that owns the key; false if the set is empty. The first call for a place takes time in proportion to the
-// identities, later ones do not.
+// Owner is the identity that owns the key; false if the set is empty. The first call for a place takes time in
+// proportion to the identities, later ones do not.
 func (s *Set) Owner(k Key) (Identity, bool) {
 	if len(s.folded) == 0 {
 		return Identity{}, false
@@ -114,8 +114,9 @@ func (s *Set) heaviest(k Key) (at int) {
 	return at
 }
 
-// OwnerAmong is the owner of a key that only the first n identities in the ranking of another key may own; 0 is no limit.
-// When one of them leaves, the next in the ranking takes its place: keys move only from the one and to the other.
+// OwnerAmong is the owner of a key that only the first n identities in the ranking of another key may own; 0 is no
+// limit. When one of them leaves, the next in the ranking takes its place: keys move only from the one and to the
+// other.
 func (s *Set) OwnerAmong(k, ranking Key, n int) (Identity, bool) {
 	if n <= 0 || n >= len(s.folded) {
 		return s.Owner(k)
@@ -123,7 +124,8 @@ func (s *Set) OwnerAmong(k, ranking Key, n int) (Identity, bool) {
 	return s.first(ranked{ranking, n}).Owner(k)
 }
 
-// first is the set of the first identities in a ranking. It is ranked once; two callers may both rank it the first time.
+// first is the set of the first identities in a ranking. It is ranked once; two callers may both rank it the first
+// time.
 func (s *Set) first(r ranked) *Set {
 	known := s.ranked.Load()
 	if known != nil && (*known)[r] != nil {
@@ -150,8 +152,9 @@ func (s *Set) first(r ranked) *Set {
 	return sub
 }
 
-// An identity's weight for a key is mix(fold(key's hash) ^ fold(hash of its name)): the 64-bit finalizer of MurmurHash3 of the XOR of both
-// hashes, in two steps, as the first one distributes over XOR. It is a bijection: two identities tie only if their names' hashes are equal.
+// An identity's weight for a key is mix(fold(key's hash) ^ fold(hash of its name)): the 64-bit finalizer of MurmurHash3
+// of the XOR of both hashes, in two steps, as the first one distributes over XOR. It is a bijection: two identities tie
+// only if their names' hashes are equal.
 func fold(h uint64) uint64 { return h ^ h>>33 }
 
 func mix(h uint64) uint64 {

@@ -26,7 +26,8 @@ func drawSet(t *rapid.T) []Identity {
 }
 
 func drawKey(t *rapid.T) Key {
-	return rapid.OneOf(rapid.Map(rapid.String(), Route), rapid.Map(rapid.String(), Domain), rapid.Map(rapid.String(), Address)).Draw(t, "key")
+	return rapid.OneOf(rapid.Map(rapid.String(), Route), rapid.Map(rapid.String(), Domain),
+		rapid.Map(rapid.String(), Address)).Draw(t, "key")
 }
 
 func mustSet(t require.TestingT, ids []Identity) *Set {
@@ -65,7 +66,8 @@ func TestOnlyKeysOfTheChangedIdentityMove(t *testing.T) {
 	})
 }
 
-// With a limited number of owners, one that leaves is replaced by one, and keys move only from the one and to the other.
+// With a limited number of owners, one that leaves is replaced by one, and keys move only from the one and to the
+// other.
 func TestLimitedOwnersAreStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, k, ranking := drawSet(t), drawKey(t), drawKey(t)
@@ -93,7 +95,8 @@ func TestLimitedOwnersAreStable(t *testing.T) {
 		}
 		without, _ := mustSet(t, rest).OwnerAmong(k, ranking, n)
 		if with != removed && with != without {
-			require.False(t, before[without.Name], "a key of %q went to %q, which had a share before", with.Name, without.Name)
+			require.False(t, before[without.Name], "a key of %q went to %q, which had a share before", with.Name,
+				without.Name)
 		}
 	})
 }
@@ -114,7 +117,8 @@ func TestSharesAreEven(t *testing.T) {
 			}
 			p := 1 / float64(members)
 			for _, id := range ids {
-				require.InDelta(t, n*p, share[id.Name], 5*math.Sqrt(n*p*(1-p)), "%s: share of %s among %d", kind, id.Name, members)
+				require.InDelta(t, n*p, share[id.Name], 5*math.Sqrt(n*p*(1-p)), "%s: share of %s among %d", kind,
+					id.Name, members)
 			}
 		}
 	}
@@ -196,8 +200,8 @@ func thousands(t require.TestingT, n int) *Set {
 	return mustSet(t, ids)
 }
 
-// TestRememberedOwnersAreThose: what a set remembers of rankings and keys changes no owner, for any number of readers, and also when
-// there are more rankings than are remembered.
+// TestRememberedOwnersAreThose: what a set remembers of rankings and keys changes no owner, for any number of readers,
+// and also when there are more rankings than are remembered.
 func TestRememberedOwnersAreThose(t *testing.T) {
 	set := thousands(t, 300)
 	routes := make([]Key, 300)
@@ -221,8 +225,8 @@ func TestRememberedOwnersAreThose(t *testing.T) {
 	require.LessOrEqual(t, len(*set.ranked.Load()), maxRanked)
 }
 
-// TestNextSetHasTheOwnersOfAFreshOne: what a set takes over from the one before it changes no owner, whatever left or joined, and also
-// where only a part of it was known.
+// TestNextSetHasTheOwnersOfAFreshOne: what a set takes over from the one before it changes no owner, whatever left or
+// joined, and also where only a part of it was known.
 func TestNextSetHasTheOwnersOfAFreshOne(t *testing.T) {
 	all := thousands(t, 400).All()
 	keys := make([]Key, 500)

@@ -80,11 +80,12 @@ func (l *Late) HasRoom(account string) bool {
 	return l.byAccount[account] < MaxWaiting
 }
 
-// Accept is the part of a call's settlement that has it answered later. After the commit the caller passes the call to Add.
+// Accept is the part of a call's settlement that has it answered later. After the commit the caller passes the call to
+// Add.
 func (l *Late) Accept(c *Call) store.Part { return c.write() }
 
-// Add makes an accepted call wait. Its verdict is not due before the retry that its answer has announced, if it has one; that of a test
-// key is due at once.
+// Add makes an accepted call wait. Its verdict is not due before the retry that its answer has announced, if it has
+// one; that of a test key is due at once.
 func (l *Late) Add(c Call, v *engine.Verdict) {
 	due := time.Now()
 	if !c.Test {
@@ -166,13 +167,15 @@ func (l *Late) takeDue(now time.Time) (due []*wait) {
 	return due
 }
 
-// try verifies a call again, and ends it if it has a verdict or has waited for too long. An error is one of the state store.
+// try verifies a call again, and ends it if it has a verdict or has waited for too long. An error is one of the state
+// store.
 func (l *Late) try(ctx context.Context, w *wait) error {
 	started := time.Now()
 	limited, release := context.WithTimeout(ctx, tryTimeout)
 	defer release()
 	// Evidence that is younger than the call will do.
-	r := coordinator.Request{Email: w.Email, MaxAge: started.Sub(w.Made), Batch: true, Test: w.Test, NoSuggestion: !w.Details}
+	r := coordinator.Request{Email: w.Email, MaxAge: started.Sub(w.Made), Batch: true, Test: w.Test,
+		NoSuggestion: !w.Details}
 	a, err := Verify(limited, l.cfg.Coordinator, r, started, started)
 	if ctx.Err() != nil {
 		return nil
@@ -204,7 +207,8 @@ func (l *Late) try(ctx context.Context, w *wait) error {
 	return nil
 }
 
-// answer charges for the verdict and schedules the callback. If the balance does not cover it, the verdict is that of the first answer.
+// answer charges for the verdict and schedules the callback. If the balance does not cover it, the verdict is that of
+// the first answer.
 func (l *Late) answer(w *wait, a *results.Single, now time.Time) error {
 	ref := store.WithKey(w.Charge, w.Key)
 	if !w.Test {
@@ -212,7 +216,8 @@ func (l *Late) answer(w *wait, a *results.Single, now time.Time) error {
 	}
 	err := l.cfg.Store.ReserveSingle(w.Account, ref, a.Credits)
 	if _, poor := errors.AsType[*store.ErrInsufficientCredits](err); poor {
-		a.Verdict, a.Credits, err = engine.VerdictFor(w.Reason, coordinator.RuleDeadline, a.Verdict.Flags, w.Made), 0, nil
+		a.Verdict, a.Credits, err = engine.VerdictFor(w.Reason, coordinator.RuleDeadline, a.Verdict.Flags, w.Made), 0,
+			nil
 	}
 	if err != nil {
 		return err

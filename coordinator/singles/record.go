@@ -31,7 +31,7 @@ type Call struct {
 	Event    json.RawMessage `json:"event,omitempty"` // the body of its callback
 }
 
-// ErrNotFound: there is no such call, or none any more.
+// ErrNotFound means that there is no such call, or none any more.
 var ErrNotFound = errors.New("no single call with a callback has this id")
 
 func keyOf(id string) []byte { return append([]byte{store.TableSingle}, id...) }
@@ -89,7 +89,8 @@ func Event(s *store.Store, id string) (*callback.SingleEvent, error) {
 
 // visit passes each call to do.
 func visit(s *store.Store, do func(Call) error) error {
-	it, err := s.Reader().NewIter(&pebble.IterOptions{LowerBound: []byte{store.TableSingle}, UpperBound: []byte{store.TableSingle + 1}})
+	it, err := s.Reader().NewIter(&pebble.IterOptions{LowerBound: []byte{store.TableSingle},
+		UpperBound: []byte{store.TableSingle + 1}})
 	if err != nil {
 		return err
 	}

@@ -6,8 +6,8 @@ import (
 	"probity/coordinator/jobfiles"
 )
 
-// Deferred holds the unanswered rows that were deferred before this start of a job: when each is due, and from which egress
-// source. It needs eight bytes for each row of a page with deferred rows, and is dropped once the job is split.
+// Deferred holds the unanswered rows that were deferred before this start of a job: when each is due, and from which
+// egress source. It needs eight bytes for each row of a page with deferred rows, and is dropped once the job is split.
 type Deferred struct {
 	base    time.Time
 	pages   map[uint32]*deferredPage
@@ -17,7 +17,8 @@ type Deferred struct {
 
 // NewDeferred makes one without rows.
 func NewDeferred() *Deferred {
-	return &Deferred{base: time.Now(), pages: map[uint32]*deferredPage{}, sources: []string{""}, numbers: map[string]uint16{"": 0}}
+	return &Deferred{base: time.Now(), pages: map[uint32]*deferredPage{}, sources: []string{""},
+		numbers: map[string]uint16{"": 0}}
 }
 
 const deferredPageRows = 4 << 10

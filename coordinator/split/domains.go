@@ -26,8 +26,8 @@ type domain struct {
 
 const maxRemembered = 32 << 10 // domains of a generation; two are kept
 
-// domains finds the route of each domain and remembers it in two generations of bounded size, so that domains in use stay.
-// The resolver has its own cache. One goroutine uses it; the goroutines that it starts end with lookupQueue.
+// domains finds the route of each domain and remembers it in two generations of bounded size, so that domains in use
+// stay. The resolver has its own cache. One goroutine uses it; the goroutines that it starts end with lookupQueue.
 type domains struct {
 	ctx           context.Context
 	resolver      Resolver

@@ -19,13 +19,15 @@ func (c cachedRoutes) CachedRoute(domain string) (engine.Route, bool) {
 	return route, ok
 }
 
-// TestCachedRoutesNeedNoLookup: the route of a domain that the resolver has cached is known at once. A failed lookup is made again,
-// and one that is not cached is made.
+// TestCachedRoutesNeedNoLookup: the route of a domain that the resolver has cached is known at once. A failed lookup is
+// made again, and one that is not cached is made.
 func TestCachedRoutesNeedNoLookup(t *testing.T) {
 	table := engine.DefaultTable()
-	found := table.NewRoute([]engine.MX{{Host: "mx2.cached.example", Preference: 20}, {Host: "mx1.cached.example", Preference: 10}})
+	found := table.NewRoute([]engine.MX{{Host: "mx2.cached.example", Preference: 20},
+		{Host: "mx1.cached.example", Preference: 10}})
 	d := domains{recent: map[string]*domain{}, older: map[string]*domain{}, resolver: cachedRoutes{
-		"cached.example": found, "absent.example": table.NoRoute(engine.FactNoDomain), "broken.example": table.NoRoute(engine.FactServFail),
+		"cached.example": found, "absent.example": table.NoRoute(engine.FactNoDomain),
+		"broken.example": table.NoRoute(engine.FactServFail),
 	}}
 	x := d.get("cached.example")
 	require.NotNil(t, x)

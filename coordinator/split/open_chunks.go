@@ -10,11 +10,11 @@ import (
 
 const (
 	maxKnownRoutes = 32 << 10
-	// bufferWait is how long rows of many hosts are buffered though the scheduler has none of their class: a host whose rows come
-	// one by one needs a connection for each. So are few rows where there are many sources.
+	// bufferWait is how long rows of many hosts are buffered though the scheduler has none of their class: a host whose
+	// rows come one by one needs a connection for each. So are few rows where there are many sources.
 	bufferWait = time.Second
-	// bufferWaitBusy is how long rows are buffered while most rows of their class in flight are unanswered: a slow receiver must not
-	// delay others of the class. So are few rows of many hosts where there are many sources.
+	// bufferWaitBusy is how long rows are buffered while most rows of their class in flight are unanswered: a slow
+	// receiver must not delay others of the class. So are few rows of many hosts where there are many sources.
 	bufferWaitBusy = 5 * time.Second
 )
 
@@ -32,9 +32,9 @@ type openChunk struct {
 	attempt uint8     // highest attempt of its rows
 }
 
-// isDue reports whether the chunk is better sent now than buffered further, by the backlog of its class and how many rows make a
-// full chunk of it: more than wire.MaxRows where there are many sources. While the scheduler has work of other jobs, rows are
-// buffered longer: only their own job waits for them.
+// isDue reports whether the chunk is better sent now than buffered further, by the backlog of its class and how many
+// rows make a full chunk of it: more than wire.MaxRows where there are many sources. While the scheduler has work of
+// other jobs, rows are buffered longer: only their own job waits for them.
 func (oc *openChunk) isDue(has dispatch.Backlog, idle bool, full int, now time.Time) bool {
 	reasons := 0 // to wait
 	for _, reason := range []bool{oc.ManyHosts(), full > wire.MaxRows && oc.Len() < full, !idle} {
@@ -60,7 +60,8 @@ func (s *jobSplit) flushChunk(k openChunkKey) error {
 	s.openBytes -= p.Size()
 	var batches []chunks.Pending
 	for _, cut := range p.SplitRows(s.job.Chunks.ChunkRows(k.class)) {
-		batches = append(batches, chunks.Pending{Rows: &p.Builder, Subset: cut, Class: k.class, Source: k.source, Attempt: p.attempt, Due: chunks.DueTime(k.due)})
+		batches = append(batches, chunks.Pending{Rows: &p.Builder, Subset: cut, Class: k.class, Source: k.source,
+			Attempt: p.attempt, Due: chunks.DueTime(k.due)})
 	}
 	made, err := s.job.File.Write(batches)
 	if err != nil {

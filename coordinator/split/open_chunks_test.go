@@ -26,9 +26,9 @@ func openChunkOf(rows, hosts int) *openChunk {
 	return oc
 }
 
-// TestIdleSchedulerIsRefilled: which rows are sent though their chunk is not full. Rows of few hosts once few of their class are in
-// flight, rows of many hosts a second later, and so are few rows where there are many sources, all later while the scheduler has
-// work of other jobs, none while it has ready chunks.
+// TestIdleSchedulerIsRefilled: which rows are sent though their chunk is not full. Rows of few hosts once few of their
+// class are in flight, rows of many hosts a second later, and so are few rows where there are many sources, all later
+// while the scheduler has work of other jobs, none while it has ready chunks.
 func TestIdleSchedulerIsRefilled(t *testing.T) {
 	few, many := openChunkOf(200, 2), openChunkOf(200, 100)
 	tests := []struct {

@@ -22,8 +22,8 @@ import (
 	"probity/store"
 )
 
-// Limits of a split. The first pass over the upload skips rows above them; the next pass reads these rows again and waits for
-// their domains. So a slow domain does not delay others, and its rows need no memory.
+// Limits of a split. The first pass over the upload skips rows above them; the next pass reads these rows again and
+// waits for their domains. So a slow domain does not delay others, and its rows need no memory.
 const (
 	maxWaitingRows    = 64 << 10 // rows that wait for lookups
 	maxWaitingDomains = 16 << 10 // domains being looked up or queued for it
@@ -31,7 +31,8 @@ const (
 	smallSplitBytes   = 4 << 20
 	answerBatch       = 2 << 10                // answers of the split that are logged together
 	refillInterval    = 100 * time.Millisecond // least time between two refills of an idle scheduler
-	fewWaitingRows    = 4 << 10                // a split that only waits for the domains of this many rows releases its slot
+	// a split that only waits for the domains of this many rows releases its slot
+	fewWaitingRows = 4 << 10
 
 	maxLarge     = 2      // jobs with more than smallJobRows rows that are split at one time
 	maxSmall     = 4      // jobs with fewer
@@ -44,7 +45,8 @@ type Resolver interface {
 	CachedRoute(domain string) (engine.Route, bool) // what Route returns, if that takes no lookup
 }
 
-// CachedFlags returns the flags of an address that is not looked up, from what earlier lookups left in the resolver's cache.
+// CachedFlags returns the flags of an address that is not looked up, from what earlier lookups left in the resolver's
+// cache.
 func CachedFlags(r Resolver, a engine.Address) engine.Flags {
 	if route, ok := r.CachedRoute(a.Domain()); ok && route.Fact == engine.FactNoDomain {
 		return engine.FlagNoDomain
@@ -152,7 +154,8 @@ func (sp *Splitter) Split(jobCtx context.Context, job Job) error {
 		openChunks: map[openChunkKey]*openChunk{}, routes: map[string]int{}, maxBytes: maxBytes,
 		policy: engine.Policy{Schedule: sp.cfg.Table().Schedule},
 		domains: &domains{
-			ctx: ctx, resolver: sp.cfg.Resolver, lookups: sp.cfg.Lookups, recent: map[string]*domain{}, older: map[string]*domain{},
+			ctx: ctx, resolver: sp.cfg.Resolver, lookups: sp.cfg.Lookups, recent: map[string]*domain{},
+			older:       map[string]*domain{},
 			lookupQueue: make(chan *domain, maxWaitingDomains), results: make(chan *domain, maxWaitingDomains),
 		},
 	}
@@ -172,7 +175,8 @@ func (sp *Splitter) Split(jobCtx context.Context, job Job) error {
 		}
 		s.patience = refillInterval
 	}
-	// The last domains. A name server that does not answer takes seconds; few rows wait then, so other jobs are split meanwhile.
+	// The last domains. A name server that does not answer takes seconds; few rows wait then, so other jobs are split
+	// meanwhile.
 	s.domains.recent, s.domains.older, s.allRead = nil, nil, true
 	for released := false; s.domains.pending > 0; {
 		if !released && s.waitingRows <= fewWaitingRows {
@@ -208,7 +212,8 @@ func (s *jobSplit) readFrame(f *splitFrame) (err error) {
 	for i := range f.fr.Block.Rows {
 		press.Yield(i)
 		r := splitRow{number: first + uint32(i)}
-		if f.fr.Block.Rows[i].Blank || f.firstOf[i] != 0 || job.Progress.Answered.Has(r.number) || s.chunked.Has(r.number) {
+		if f.fr.Block.Rows[i].Blank || f.firstOf[i] != 0 || job.Progress.Answered.Has(r.number) ||
+			s.chunked.Has(r.number) {
 			continue
 		}
 		text := string(f.fr.Block.Email(i))
@@ -236,8 +241,8 @@ func (s *jobSplit) addFrame(f *splitFrame) error {
 	return s.ctx.Err()
 }
 
-// addRow routes a row once the route of its domain is known. A row that needs no route is answered: bad syntax, a test key, or a
-// suppressed address.
+// addRow routes a row once the route of its domain is known. A row that needs no route is answered: bad syntax, a test
+// key, or a suppressed address.
 func (s *jobSplit) addRow(r splitRow) error {
 	if r.invalid || s.job.Record.Test || s.cfg.Suppress(r.addr) {
 		now := time.Now()
@@ -287,7 +292,8 @@ func (s *jobSplit) addRow(r splitRow) error {
 	}
 }
 
-// routeResolved routes the rows of domains that are resolved now. It waits for the first one as long as its patience lasts. Then it flushes the rows that an idle scheduler can use, at most once per refillInterval.
+// routeResolved routes the rows of domains that are resolved now. It waits for the first one as long as its patience
+// lasts. Then it flushes the rows that an idle scheduler can use, at most once per refillInterval.
 func (s *jobSplit) routeResolved(patience time.Duration) error {
 	var err error
 	for {
@@ -329,8 +335,8 @@ func (s *jobSplit) routeResolved(patience time.Duration) error {
 	return errors.Join(err, s.logAnswers())
 }
 
-// classOf is the class of the rows of a route: its provider if many sources share it, the route itself once it has many rows in this
-// job, else the tail. It counts the rows of routes.
+// classOf is the class of the rows of a route: its provider if many sources share it, the route itself once it has many
+// rows in this job, else the tail. It counts the rows of routes.
 func (s *jobSplit) classOf(route *engine.Route) string {
 	if route.Provider != nil && route.Provider.Shared() {
 		return route.Provider.ID
@@ -345,7 +351,8 @@ func (s *jobSplit) classOf(route *engine.Route) string {
 	return route.Key[:min(len(route.Key), store.MaxName)]
 }
 
-// routeRow answers a row whose route is known, or adds it to the open chunk of its class, source and due time if it needs SMTP.
+// routeRow answers a row whose route is known, or adds it to the open chunk of its class, source and due time if it
+// needs SMTP.
 func (s *jobSplit) routeRow(r splitRow, d *domain) error {
 	ev := engine.Evidence{Address: r.addr, Flags: r.flags, Route: &d.route.Route}
 	a := chunks.Row{Number: r.number, Flags: r.flags, Route: &d.route}
@@ -363,7 +370,8 @@ func (s *jobSplit) routeRow(r splitRow, d *domain) error {
 	a.Mailbox = r.addr.Mailbox()
 	deferral := s.job.Deferred.get(a.Number)
 	a.Attempt = deferral.Attempt
-	k := openChunkKey{class: s.classOf(&d.route.Route), source: deferral.Source, due: chunks.RoundDue(now, deferral.Due)}
+	k := openChunkKey{class: s.classOf(&d.route.Route), source: deferral.Source,
+		due: chunks.RoundDue(now, deferral.Due)}
 	p := s.openChunks[k]
 	if p == nil {
 		p = &openChunk{Builder: chunks.Builder{Pool: &s.blocks}, since: now}
@@ -373,7 +381,8 @@ func (s *jobSplit) routeRow(r splitRow, d *domain) error {
 	before := p.Size()
 	p.Add(&a)
 	s.openBytes += p.Size() - before
-	if p.Len() >= chunks.MaxRows || p.Len() >= wire.MaxRows && !p.ManyHosts() && p.Len() >= s.job.Chunks.ChunkRows(k.class) {
+	if p.Len() >= chunks.MaxRows || p.Len() >= wire.MaxRows && !p.ManyHosts() &&
+		p.Len() >= s.job.Chunks.ChunkRows(k.class) {
 		return s.flushChunk(k)
 	}
 	if s.openBytes > s.maxBytes {

@@ -11,7 +11,8 @@ import (
 	"probity/engine"
 )
 
-// TestUnresolvedDomainsCountRows: domains fail, wait, are retried and released in any order; rows counts those of held domains.
+// TestUnresolvedDomainsCountRows: domains fail, wait, are retried and released in any order; rows counts those of held
+// domains.
 func TestUnresolvedDomainsCountRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now, ud, all := time.Now(), &unresolvedDomains{}, []*domain{}

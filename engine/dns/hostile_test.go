@@ -78,7 +78,8 @@ func TestHostileAnswers(t *testing.T) {
 			m.Answer = []dns.RR{rr(m.Question[0].Name + " 600 CNAME x" + m.Question[0].Name)}
 		}), failure},
 		{"names that are none", answered(func(m *dns.Msg, _ bool) {
-			for _, host := range []string{`a\000b.example.`, `a\010b.example.`, `a\.b.example.`, `-.example.`, `\042.example.`} {
+			for _, host := range []string{`a\000b.example.`, `a\010b.example.`, `a\.b.example.`, `-.example.`,
+				`\042.example.`} {
 				m.Answer = append(m.Answer, rr("plain.example. 600 MX 10 "+host))
 			}
 		}), []engine.Fact{engine.FactServFail, engine.FactUnroutable, engine.FactMX}},

@@ -98,7 +98,8 @@ func TestRemoveThatRemovesNothingIsAWarning(t *testing.T) {
 	next := override(t, s, "[disposable]\nremove = [\n\"yopmail.com\",\n\"not-there.example\"]\n[role]\nremove = [\"sales\", \"quokka\"]\n")
 	require.Equal(t, []string{
 		`line 4: disposable: "not-there.example": it is not on the list, and remove does nothing: correct it, or take it out`,
-		`line 6: role: "quokka": it is not on the list, and remove does nothing: correct it, or take it out`}, next.Warnings())
+		`line 6: role: "quokka": it is not on the list, and remove does nothing: correct it, or take it out`},
+		next.Warnings())
 	require.False(t, next.Disposable("yopmail.com"))
 }
 

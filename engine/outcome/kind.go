@@ -65,7 +65,8 @@ func Conclude(table *engine.Table, report, text, hint string) (kind Kind, ok boo
 // meaningOf classifies the text of a bounce as a reply to RCPT. A text without a code gets one.
 func meaningOf(table *engine.Table, text, code, hint string) engine.Meaning {
 	text = strings.TrimSpace(replyline.Escape(text[:min(len(text), MaxText)]))
-	if len(text) > 5 && strings.EqualFold(text[:5], "smtp;") { // the type of a diagnostic code (RFC 3464, section 2.3.6)
+	// the type of a diagnostic code (RFC 3464, section 2.3.6)
+	if len(text) > 5 && strings.EqualFold(text[:5], "smtp;") {
 		text = strings.TrimSpace(text[5:])
 	}
 	reply, err := engine.ParseReply(engine.StageRcpt, text)

@@ -20,14 +20,16 @@ type receiver struct {
 	taking float64 // share of RISKY and UNKNOWN that takes mail
 }
 
-var receivers = []receiver{{"gmail", 30, 0.01, 0.9}, {"outlook", 20, 0.04, 0.7}, {"yahoo", 15, 0.08, 0.55}, {"other", 20, 0.02, 0.4}, {"gmx", 10, 0.15, 0.25},
+var receivers = []receiver{{"gmail", 30, 0.01, 0.9}, {"outlook", 20, 0.04, 0.7}, {"yahoo", 15, 0.08, 0.55},
+	{"other", 20, 0.02, 0.4}, {"gmx", 10, 0.15, 0.25},
 	{"zoho", 5, 0.3, 0.1}}
 
 var verdicts = []struct {
 	status    engine.Status
 	reason    engine.Reason
 	low, high int
-}{{engine.Valid, engine.ReasonNone, 90, 100}, {engine.Risky, engine.ReasonCatchAll, 54, 66}, {engine.Unknown, engine.ReasonGreylisted, 41, 54},
+}{{engine.Valid, engine.ReasonNone, 90, 100}, {engine.Risky, engine.ReasonCatchAll, 54, 66},
+	{engine.Unknown, engine.ReasonGreylisted, 41, 54},
 	{engine.Invalid, engine.ReasonMailboxNotFound, 0, 9}}
 
 // draw draws a verdict and the true probability that its address takes mail. Within its band a score says something.

@@ -71,14 +71,14 @@ func TestDialer(t *testing.T) {
 
 func TestDialerBindsAndConnects(t *testing.T) {
 	local := netip.MustParseAddr("198.18.0.7")
-	d := Dialer{Local: local, Dial: func(_ context.Context, from netip.Addr, network, address string) (net.Conn,
-		error) {
+	d := Dialer{Local: local}
+	d.Dial = func(_ context.Context, from netip.Addr, network, address string) (net.Conn, error) {
 		if from != local || network != "tcp" || address != "8.8.8.8:25" {
 			t.Error(from, network, address)
 		}
 		c, _ := connect(64)
 		return c, nil
-	}}
+	}
 	if conn, f := d.DialContext(t.Context(), netip.MustParseAddrPort("8.8.8.8:25")); conn == nil || !f.None() {
 		t.Error(describe(f))
 	}
@@ -100,7 +100,8 @@ func TestDialerOverSOCKS5(t *testing.T) {
 		if f.Event != want || (conn != nil) != f.None() {
 			t.Errorf("%d: %s", reply, describe(f))
 		}
-		if _, f := d.DialContext(t.Context(), netip.MustParseAddrPort("127.0.0.1:25")); f.Event != engine.EventRefusedHost {
+		_, f = d.DialContext(t.Context(), netip.MustParseAddrPort("127.0.0.1:25"))
+		if f.Event != engine.EventRefusedHost {
 			t.Error(describe(f))
 		}
 	}

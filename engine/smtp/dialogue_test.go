@@ -32,7 +32,7 @@ var rewrite = flag.Bool("rewrite", false, "write what was seen into the dialogue
 //	> ehlo|from|tls|settle|patience VALUE, one-by-one   configuration
 //	> open|ask A B|reset|wait 5s|quit|close   what the client does, in order; A | B are two transactions
 //	S text                  the server sends a line          S+ "quoted"   sends bytes as they are
-//	C text                  the server expects a line        X 1 line      sends a line of so many bytes / X 2 n: n lines
+//	C text                  the server expects a line        X 1 line      a line of so many bytes / X 2 n: n lines
 //	W 5s                    the server waits                 D 1s text     sends a line byte by byte, with pauses
 //	T                       the server does a TLS handshake  E             the server closes
 //	= words                 what came of it; written by -rewrite

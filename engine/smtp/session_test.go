@@ -167,7 +167,8 @@ func TestSessionIsBoundedInBytes(t *testing.T) {
 func TestUnsendableRcpt(t *testing.T) {
 	for local, want := range map[string]bool{
 		"ann": true, "ann+tag": true, "o'neil": true, `"a b"`: true, `"a\"b"`: true, "üller": true,
-		"a\r\nDATA": false, "a b": false, "a>": false, `a"b`: false, `"a"b"`: false, `"a\"`: false, "": false, "a\x00": false,
+		"a\r\nDATA": false, "a b": false, "a>": false, `a"b`: false, `"a"b"`: false, `"a\"`: false, "": false,
+		"a\x00":                  false,
 		strings.Repeat("a", 600): false,
 	} {
 		if got := (Rcpt{Local: local, Domain: "example.org"}).sendable(); got != want {

@@ -54,7 +54,8 @@ type targetFlags struct {
 	Server string `help:"A running server instead; the environment variable PROBITY_ADMIN_KEY holds a live key of an admin with the scope admin." placeholder:"URL"`
 }
 
-// KeyEnv names the environment variable with the key of an admin. It is not a flag: every user of the machine can see command lines.
+// KeyEnv names the environment variable with the key of an admin. It is not a flag: every user of the machine can see
+// command lines.
 const KeyEnv = "PROBITY_ADMIN_KEY"
 
 // withClient opens the admin client, calls do with it, and closes it.

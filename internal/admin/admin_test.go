@@ -52,7 +52,8 @@ func (w *adminTest) run(status int, args ...string) (out, words string) {
 // runProgram runs a command as the program does: 0 is done, 1 failed, 2 wrong usage.
 func runProgram(ctx context.Context, args []string, con *console.IO) int {
 	var c struct{ Commands }
-	parser, err := kong.New(&c, kong.DefaultEnvars("PROBITY"), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(con))
+	parser, err := kong.New(&c, kong.DefaultEnvars("PROBITY"), kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(con))
 	if err != nil {
 		panic(err)
 	}
@@ -130,15 +131,17 @@ func openStores(t *testing.T, data string) (*coordinator.Coordinator, *store.Sto
 	require.NoError(t, err)
 	known, err := lists.Default()
 	require.NoError(t, err)
-	return coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: data, Table: engine.DefaultTable(), Lists: known}), s, k
+	return coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: data, Table: engine.DefaultTable(),
+		Lists: known}), s, k
 }
 
 // serveAdmin runs a server on the store until the test ends.
 func (w *adminTest) serveAdmin(key string) {
 	t := w.t
 	c, s, k := openStores(t, w.data)
-	server, err := api.New(api.Config{}, api.Deps{Store: s, Coordinator: c, FS: vfs.Default, Scratch: filepath.Join(w.data, "scratch"),
-		Eraser: NewEraser(s, c, nil, nil, LocalCache{k}, nil)})
+	server, err := api.New(api.Config{}, api.Deps{Store: s, Coordinator: c, FS: vfs.Default,
+		Scratch: filepath.Join(w.data, "scratch"),
+		Eraser:  NewEraser(s, c, nil, nil, LocalCache{k}, nil)})
 	require.NoError(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -186,7 +189,8 @@ func TestAdminCommands(t *testing.T) {
 func (w *adminTest) needSession() {
 	for _, command := range [][]string{{"user", "reset", "bo@example.com"}, {"user", "totp-off", "bo@example.com"},
 		{"user", "callback-secret", "bo@example.com"},
-		{"user", "add", "boss@example.com", "--role", "admin"}, {"key", "create", "--user", "root@example.com", "--name", "more", "--scope", "admin"}} {
+		{"user", "add", "boss@example.com", "--role", "admin"},
+		{"key", "create", "--user", "root@example.com", "--name", "more", "--scope", "admin"}} {
 		_, words := w.run(1, command...)
 		require.Contains(w.t, words, "use the command line on the data folder of the stopped server", command)
 	}
@@ -221,14 +225,16 @@ func (w *adminTest) resets() {
 
 func (w *adminTest) users() {
 	t := w.t
-	password, _ := w.run(0, "user", "add", "bo@example.com", "--credits", "50", "--limit", "single=60/min", "--limit", "bulk=20/hour")
+	password, _ := w.run(0, "user", "add", "bo@example.com", "--credits", "50", "--limit", "single=60/min", "--limit",
+		"bulk=20/hour")
 	require.Regexp(t, `^\S{10,}\n$`, password, "the password, and nothing else")
 	made := w.rows("user", "add", "cy@example.com")[0]
 	require.NotEmpty(t, made["password"])
 	require.Equal(t, "customer", made["role"])
 	_, words := w.run(1, "user", "add", "BO@example.com")
 	require.Contains(t, strings.ToLower(words), "an account with this e-mail address exists")
-	for _, bad := range [][]string{{"--limit", "single=0/min"}, {"--limit", "single=5/hour"}, {"--limit", "bulk=x/hour"}, {"--limit", "5"}, {"--role", "king"}} {
+	for _, bad := range [][]string{{"--limit", "single=0/min"}, {"--limit", "single=5/hour"},
+		{"--limit", "bulk=x/hour"}, {"--limit", "5"}, {"--role", "king"}} {
 		w.run(2, append([]string{"user", "add", "dee@example.com"}, bad...)...)
 	}
 	out, _ := w.run(0, "user", "list")
@@ -254,7 +260,8 @@ func (w *adminTest) keys() {
 	w.run(2, "key", "create", "--user", "bo@example.com")
 	listed := w.rows("key", "list", "--user", "bo@example.com")
 	require.Len(t, listed, 1)
-	require.Equal(t, []any{"shop", true, "bo@example.com", nil}, []any{listed[0]["name"], listed[0]["test"], listed[0]["user"], listed[0]["last_used_at"]})
+	require.Equal(t, []any{"shop", true, "bo@example.com", nil},
+		[]any{listed[0]["name"], listed[0]["test"], listed[0]["user"], listed[0]["last_used_at"]})
 	require.True(t, strings.HasSuffix(strings.TrimSpace(key), listed[0]["last4"].(string)))
 	require.NotContains(t, listed[0], "key", "a secret is shown once")
 	out, _ := w.run(0, "key", "list")
@@ -269,15 +276,18 @@ func (w *adminTest) keys() {
 // restrictedKeys makes keys with restrictions.
 func (w *adminTest) restrictedKeys() {
 	t := w.t
-	for _, flags := range [][]string{{"--scope", "everything"}, {"--expires", "tomorrow"}, {"--expires", "0d"}, {"--network", "example.com"}, {"--network", "192.0.2.77/24"}} {
+	for _, flags := range [][]string{{"--scope", "everything"}, {"--expires", "tomorrow"}, {"--expires", "0d"},
+		{"--network", "example.com"}, {"--network", "192.0.2.77/24"}} {
 		w.run(2, append([]string{"key", "create", "--user", "bo@example.com", "--name", "bad"}, flags...)...)
 	}
 	_, words := w.run(2, "key", "create", "--user", "bo@example.com", "--name", "bad", "--expires", "2001-01-01")
 	require.Contains(t, words, "--expires 2001-01-01 is over; give a later date")
-	narrow, _ := w.run(0, "key", "create", "--user", "bo@example.com", "--name", "narrow", "--scope", "account", "--scope", "jobs", "--expires", "2999-01-31",
+	narrow, _ := w.run(0, "key", "create", "--user", "bo@example.com", "--name", "narrow", "--scope", "account",
+		"--scope", "jobs", "--expires", "2999-01-31",
 		"--network", "192.0.2.0/24", "--network", "2001:db8::1")
 	for _, k := range w.rows("key", "list", "--user", "bo@example.com") {
-		require.Equal(t, []any{"narrow", []any{"jobs", "account"}, "2999-01-31T00:00:00Z", []any{"192.0.2.0/24", "2001:db8::1/128"}},
+		require.Equal(t, []any{"narrow", []any{"jobs", "account"}, "2999-01-31T00:00:00Z",
+			[]any{"192.0.2.0/24", "2001:db8::1/128"}},
 			[]any{k["name"], k["scopes"], k["expires_at"], k["networks"]})
 		require.True(t, strings.HasSuffix(strings.TrimSpace(narrow), k["last4"].(string)))
 		w.run(0, "key", "revoke", k["id"].(string))
@@ -289,9 +299,11 @@ func (w *adminTest) restrictedKeys() {
 func (w *adminTest) credits() {
 	t := w.t
 	of := []string{"--user", "bo@example.com"}
-	granted := w.rows(append([]string{"credits", "grant", "--amount", "25", "--note", "order 1", "--id", "o1"}, of...)...)
+	granted := w.rows(append([]string{"credits", "grant", "--amount", "25", "--note", "order 1", "--id", "o1"},
+		of...)...)
 	require.Equal(t, []map[string]any{{"balance": 75.0, "reserved": 0.0}}, granted)
-	require.Equal(t, granted, w.rows(append([]string{"credits", "grant", "--amount", "25", "--note", "order 1", "--id", "o1"}, of...)...), "once")
+	require.Equal(t, granted, w.rows(append([]string{"credits", "grant", "--amount", "25", "--note", "order 1", "--id",
+		"o1"}, of...)...), "once")
 	out, _ := w.run(0, append([]string{"credits", "grant", "--amount=-5"}, of...)...)
 	require.Regexp(t, `^BALANCE +RESERVED\n70 +0\n$`, out)
 	_, words := w.run(1, append([]string{"credits", "grant", "--amount=-500"}, of...)...)
@@ -368,7 +380,8 @@ func (w *adminTest) backup() {
 	require.NoError(t, os.Rename(copied, filepath.Join(data, "state")))
 	restored := &adminTest{t: t, targetArgs: []string{"--data", data}}
 	require.Equal(t, w.rows("user", "list"), restored.rows("user", "list"))
-	require.Equal(t, w.rows("credits", "ledger", "--user", "bo@example.com"), restored.rows("credits", "ledger", "--user", "bo@example.com"))
+	require.Equal(t, w.rows("credits", "ledger", "--user", "bo@example.com"),
+		restored.rows("credits", "ledger", "--user", "bo@example.com"))
 }
 
 func TestAdminRefusals(t *testing.T) {
@@ -381,8 +394,9 @@ func TestAdminRefusals(t *testing.T) {
 	}{
 		{1, []string{"--data", filepath.Join(w.data, "other")}, "", "there is no store"},
 		{2, []string{"--server", "http://127.0.0.1:1"}, "", KeyEnv},
-		{1, []string{"--server", "http://127.0.0.1:1"}, key, "http://127.0.0.1:1 does not answer (connect: connection refused): start it if it does not run, " +
-			"else name the server's public URL as --server\n"},
+		{1, []string{"--server", "http://127.0.0.1:1"}, key,
+			"http://127.0.0.1:1 does not answer (connect: connection refused): start it if it does not run, " +
+				"else name the server's public URL as --server\n"},
 		{2, []string{"--server", "127.0.0.1:1"}, key, "write a URL"},
 		{2, []string{"--server", "http://127.0.0.1:1", "--data", w.data}, key, "one says where"},
 	} {
@@ -424,7 +438,8 @@ func TestWhatIsNotThereIsNamed(t *testing.T) {
 		"backup " + w.data + "2": "POST /v1/admin/backup",
 	} {
 		_, words := w.run(1, strings.Fields(args)...)
-		require.Equal(t, base+" answers "+request+" with 404 Not Found: name the server's public URL as --server\n", words, args)
+		require.Equal(t, base+" answers "+request+" with 404 Not Found: name the server's public URL as --server\n",
+			words, args)
 	}
 }
 
@@ -458,13 +473,18 @@ func TestUnpackBackup(t *testing.T) {
 		cut     int
 		want    string
 	}{
-		"whole":    {entries: []tar.Header{{Name: "MANIFEST-000001", Size: 3}, {Name: backupEndEntry}}},
-		"no end":   {entries: []tar.Header{{Name: "MANIFEST-000001", Size: 3}}, want: "broke off"},
-		"cut":      {entries: []tar.Header{{Name: "MANIFEST-000001", Size: 3}, {Name: backupEndEntry}}, cut: 2047, want: "unexpected EOF"},
-		"climbing": {entries: []tar.Header{{Name: "../x", Size: 3}, {Name: backupEndEntry}}, want: "no file of a store"},
-		"deep":     {entries: []tar.Header{{Name: "a/b/c/d", Size: 3}, {Name: backupEndEntry}}, want: "no file of a store"},
-		"a link":   {entries: []tar.Header{{Name: "x", Typeflag: tar.TypeSymlink, Linkname: "/etc"}, {Name: backupEndEntry}}, want: "no file of a store"},
-		"twice":    {entries: []tar.Header{{Name: "x", Size: 3}, {Name: "x", Size: 3}, {Name: backupEndEntry}}, want: "exists"},
+		"whole":  {entries: []tar.Header{{Name: "MANIFEST-000001", Size: 3}, {Name: backupEndEntry}}},
+		"no end": {entries: []tar.Header{{Name: "MANIFEST-000001", Size: 3}}, want: "broke off"},
+		"cut": {entries: []tar.Header{{Name: "MANIFEST-000001", Size: 3}, {Name: backupEndEntry}}, cut: 2047,
+			want: "unexpected EOF"},
+		"climbing": {entries: []tar.Header{{Name: "../x", Size: 3}, {Name: backupEndEntry}},
+			want: "no file of a store"},
+		"deep": {entries: []tar.Header{{Name: "a/b/c/d", Size: 3}, {Name: backupEndEntry}},
+			want: "no file of a store"},
+		"a link": {entries: []tar.Header{{Name: "x", Typeflag: tar.TypeSymlink, Linkname: "/etc"},
+			{Name: backupEndEntry}}, want: "no file of a store"},
+		"twice": {entries: []tar.Header{{Name: "x", Size: 3}, {Name: "x", Size: 3}, {Name: backupEndEntry}},
+			want: "exists"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer

@@ -23,13 +23,15 @@ type auditCmd struct {
 	Action string `help:"Only this action, in the words of the log: 'key create'. Without it, all but downloads."`
 }
 
-// Validate is called by the parser. It refuses unknown actions: an empty table would say that the action was never done.
+// Validate is called by the parser. It refuses unknown actions: an empty table would say that the action was never
+// done.
 func (c *auditCmd) Validate() error {
 	if c.Limit < 1 {
 		return errors.New("--limit: give how many entries to show, 1 or more")
 	}
 	if c.Action != "" && !slices.Contains(store.AuditActions(), c.Action) {
-		return fmt.Errorf("--action %q: the log has no such action; give one of %s", c.Action, strings.Join(store.AuditActions(), ", "))
+		return fmt.Errorf("--action %q: the log has no such action; give one of %s", c.Action,
+			strings.Join(store.AuditActions(), ", "))
 	}
 	return nil
 }
@@ -64,7 +66,8 @@ func (c *auditCmd) Run(ctx context.Context, con *console.IO) error {
 				Next string `json:"next_cursor"`
 			}
 			limit := strconv.Itoa(min(auditPageSize, c.Limit-len(events)))
-			if err := o.call(ctx, http.MethodGet, withQuery("audit", "limit", limit, "cursor", cursor, "by", c.By, "action", c.Action), nil, &page); err != nil {
+			if err := o.call(ctx, http.MethodGet, withQuery("audit", "limit", limit, "cursor", cursor, "by", c.By,
+				"action", c.Action), nil, &page); err != nil {
 				return err
 			}
 			events = append(events, page.Acts...)
@@ -76,8 +79,9 @@ func (c *auditCmd) Run(ctx context.Context, con *console.IO) error {
 		if len(events) == 0 {
 			c.reportNoEvents(con)
 		}
-		return console.PrintRows(con, c.JSON, "WHEN\tWHO\tFROM\tACT\tTARGET\tABOUT\tNOTE", events, func(a record.AuditEvent) []string {
-			return []string{console.FormatTime(time.Time(a.At)), a.By, a.From, a.Action, a.Target, a.About, a.Note}
-		})
+		return console.PrintRows(con, c.JSON, "WHEN\tWHO\tFROM\tACT\tTARGET\tABOUT\tNOTE", events,
+			func(a record.AuditEvent) []string {
+				return []string{console.FormatTime(time.Time(a.At)), a.By, a.From, a.Action, a.Target, a.About, a.Note}
+			})
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"probity/store"
 )
 
-// TestAuditActionNamesMatchTheAPI compares the actions that the command line knows with those that the program writes, and with the API
-// description.
+// TestAuditActionNamesMatchTheAPI compares the actions that the command line knows with those that the program writes,
+// and with the API description.
 func TestAuditActionNamesMatchTheAPI(t *testing.T) {
 	written := map[string]bool{}
 	literal := regexp.MustCompile(`\bAction: "([^"]+)"`)
@@ -42,7 +42,8 @@ func TestAuditActionNamesMatchTheAPI(t *testing.T) {
 	require.Empty(t, written, "written and not named")
 }
 
-// TestEmptyAuditResultIsExplained filters for events that are not in the log: a message says so, and the exit status is 0 for a valid filter.
+// TestEmptyAuditResultIsExplained filters for events that are not in the log: a message says so, and the exit status is
+// 0 for a valid filter.
 func TestEmptyAuditResultIsExplained(t *testing.T) {
 	for _, row := range []struct {
 		args   []string

@@ -41,8 +41,8 @@ func (c *backupCmd) Run(ctx context.Context, con *console.IO) error {
 	})
 }
 
-// Limits of a backup, and the name of its last, empty entry. The number of files is not limited, since each job has some.
-// If the disk is full, the backup fails and its files are removed.
+// Limits of a backup, and the name of its last, empty entry. The number of files is not limited, since each job has
+// some. If the disk is full, the backup fails and its files are removed.
 const (
 	backupEndEntry = "complete"
 	maxBackupDepth = 2 // jobs, the job, its file
@@ -50,8 +50,8 @@ const (
 	maxAfterEnd = 20 * 512 // bytes after the last entry: tar's two empty blocks, or as many as fill a record
 )
 
-// writeBackup makes a folder, asks for the backup, and writes its files there. The folder comes first: the server counts a backup as taken
-// once it has sent all of it.
+// writeBackup makes a folder, asks for the backup, and writes its files there. The folder comes first: the server
+// counts a backup as taken once it has sent all of it.
 func writeBackup(dir string, ask func() (io.ReadCloser, error)) error {
 	return wholefile.WriteFolder(dir, func(part string) error {
 		if err := os.Mkdir(part, 0o700); err != nil {
@@ -66,7 +66,8 @@ func writeBackup(dir string, ask func() (io.ReadCloser, error)) error {
 	})
 }
 
-// takeBackup asks for a backup and reads it to the end of the answer: the server records the backup before it ends that.
+// takeBackup asks for a backup and reads it to the end of the answer: the server records the backup before it ends
+// that.
 func takeBackup(ask func() (io.ReadCloser, error), writeEntry func(name string, r io.Reader) error) error {
 	body, err := ask()
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"probity/internal/console"
 )
 
-// client sends the requests of one command to the admin API: of a running server, or of this process on a data folder. A path names a user by
-// e-mail address or id.
+// client sends the requests of one command to the admin API: of a running server, or of this process on a data folder.
+// A path names a user by e-mail address or id.
 type client struct {
 	api   *apiclient.Client
 	close func() error
@@ -38,7 +38,8 @@ func NewRemote(con *console.IO, server string) (*apiclient.Client, error) {
 // CustomerKeyEnv names the environment variable with the key of an account, for commands about its jobs.
 const CustomerKeyEnv = "PROBITY_KEY"
 
-// NewCustomer makes the client of a running server for commands about jobs, with the account's key of the environment, else the admin's.
+// NewCustomer makes the client of a running server for commands about jobs, with the account's key of the environment,
+// else the admin's.
 func NewCustomer(con *console.IO, server string) (*apiclient.Client, error) {
 	if os.Getenv(CustomerKeyEnv) == "" && os.Getenv(KeyEnv) != "" {
 		return NewRemote(con, server)
@@ -53,7 +54,8 @@ func NewCustomer(con *console.IO, server string) (*apiclient.Client, error) {
 func newRemote(con *console.IO, server, env, what string) (*apiclient.Client, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%w: --server %q; write a URL such as https://probity.example.com", console.ErrUsage, server)
+		return nil, fmt.Errorf("%w: --server %q; write a URL such as https://probity.example.com", console.ErrUsage,
+			server)
 	}
 	key := os.Getenv(env)
 	if key == "" {
@@ -64,12 +66,14 @@ func newRemote(con *console.IO, server, env, what string) (*apiclient.Client, er
 		fmt.Fprintln(con.Err, "warning: the key travels to", u.Host, "unencrypted; use https")
 	}
 	web := &http.Client{
-		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext},
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment,
+			DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext},
 		CheckRedirect: func(req *http.Request, _ []*http.Request) error {
 			return fmt.Errorf("the server sends us on to %s: name that as --server", req.URL.Host)
 		},
 	}
-	return &apiclient.Client{Base: strings.TrimSuffix(server, "/"), Key: key, HTTP: web, Advice: "name the server's public URL as --server", KeyEnv: env}, nil
+	return &apiclient.Client{Base: strings.TrimSuffix(server, "/"), Key: key, HTTP: web,
+		Advice: "name the server's public URL as --server", KeyEnv: env}, nil
 }
 
 // call sends what to an admin path and decodes the answer into v; both may be nil.
@@ -100,7 +104,8 @@ func (c client) call(ctx context.Context, method, path string, what, v any) erro
 	return nil
 }
 
-// notFound says what a request names that there is not, and which command shows what there is. It is nil if the request names nothing.
+// notFound says what a request names that there is not, and which command shows what there is. It is nil if the request
+// names nothing.
 func notFound(path string, what any) error {
 	path, query, _ := strings.Cut(path, "?")
 	kind, rest, _ := strings.Cut(path, "/")
@@ -118,9 +123,11 @@ func notFound(path string, what any) error {
 	case kind == "erasures" && name != "":
 		return fmt.Errorf("there is no erasure %s: erase --list shows what there is", console.Printable(name))
 	case kind == "suppressions" && q.Has("name"):
-		return fmt.Errorf("%s is not on the list: suppress list shows what is", console.Printable(strings.TrimSpace(q.Get("kind")+" "+q.Get("name"))))
+		return fmt.Errorf("%s is not on the list: suppress list shows what is",
+			console.Printable(strings.TrimSpace(q.Get("kind")+" "+q.Get("name"))))
 	case name != "" || account != "":
-		return fmt.Errorf("there is no account %s: name it by its e-mail address or its id", console.Printable(cmp.Or(name, account)))
+		return fmt.Errorf("there is no account %s: name it by its e-mail address or its id",
+			console.Printable(cmp.Or(name, account)))
 	}
 	return nil
 }

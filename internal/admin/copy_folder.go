@@ -12,8 +12,8 @@ import (
 	"probity/internal/pipeline"
 )
 
-// copyFolder copies a folder durably, for its owner alone, until ctx ends. Of a link, what it leads to is copied. The target must not
-// exist; a missing source counts as empty.
+// copyFolder copies a folder durably, for its owner alone, until ctx ends. Of a link, what it leads to is copied. The
+// target must not exist; a missing source counts as empty.
 func copyFolder(ctx context.Context, from, to string) error {
 	if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
 		return os.Mkdir(to, 0o700)

@@ -18,7 +18,8 @@ func TestCopyIsForItsOwnerAlone(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(from, "deep", "file"), []byte("text"), 0o644))
 	require.NoError(t, os.Symlink(filepath.Join(from, "deep", "file"), filepath.Join(from, "link")))
 	require.NoError(t, copyFolder(t.Context(), from, to))
-	for name, mode := range map[string]os.FileMode{"": os.ModeDir | 0o700, "deep": os.ModeDir | 0o700, "deep/file": 0o600, "link": 0o600} {
+	for name, mode := range map[string]os.FileMode{"": os.ModeDir | 0o700, "deep": os.ModeDir | 0o700,
+		"deep/file": 0o600, "link": 0o600} {
 		info, err := os.Lstat(filepath.Join(to, name))
 		require.NoError(t, err)
 		require.Equal(t, mode, info.Mode(), name)

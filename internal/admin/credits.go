@@ -79,10 +79,12 @@ func (c *creditsLedgerCmd) Run(ctx context.Context, con *console.IO) error {
 			return err
 		}
 		number := func(n int64) string { return strconv.FormatInt(n, 10) }
-		return console.PrintRows(con, c.JSON, "NUMBER\tAT\tKIND\tCREDITS\tAMOUNT\tBALANCE\tRESERVED\tCAUSE", entries, func(e ledgerEntryView) []string {
-			return []string{strconv.FormatUint(e.Number, 10), console.FormatTime(e.At), string(e.Kind), number(e.Credits), number(e.Amount), number(e.Balance),
-				number(e.Reserved), e.Cause}
-		})
+		return console.PrintRows(con, c.JSON, "NUMBER\tAT\tKIND\tCREDITS\tAMOUNT\tBALANCE\tRESERVED\tCAUSE", entries,
+			func(e ledgerEntryView) []string {
+				return []string{strconv.FormatUint(e.Number, 10), console.FormatTime(e.At), string(e.Kind),
+					number(e.Credits), number(e.Amount), number(e.Balance),
+					number(e.Reserved), e.Cause}
+			})
 	})
 }
 
@@ -95,7 +97,8 @@ func (c *creditsLedgerCmd) entries(ctx context.Context, o client) (all []ledgerE
 			n = min(n, c.Limit-len(all))
 		}
 		var page struct{ Entries []ledgerEntryView }
-		if err := o.call(ctx, http.MethodGet, withQuery("ledger", "user", c.User, "limit", strconv.Itoa(n), "cursor", cursor), nil, &page); err != nil {
+		if err := o.call(ctx, http.MethodGet, withQuery("ledger", "user", c.User, "limit", strconv.Itoa(n), "cursor",
+			cursor), nil, &page); err != nil {
 			return nil, err
 		}
 		all = append(all, page.Entries...)

@@ -51,7 +51,8 @@ func (c *eraseCmd) Run(ctx context.Context, con *console.IO) error {
 		if err != nil {
 			return err
 		}
-		if err := console.PrintRows(con, c.JSON, "RECEIPT\tASKED\tSTATUS\tHASH\tJOBS\tROWS\tCACHED\tAGES OUT", receipts, receiptCells); err != nil {
+		if err := console.PrintRows(con, c.JSON, "RECEIPT\tASKED\tSTATUS\tHASH\tJOBS\tROWS\tCACHED\tAGES OUT", receipts,
+			receiptCells); err != nil {
 			return err
 		}
 		if c.Address == "" || receipts[0].Status == "done" {
@@ -82,7 +83,8 @@ func (c *eraseCmd) receipts(ctx context.Context, o client) ([]record.Receipt, er
 	}
 }
 
-// shownHashLen is how many characters of an address hash a table shows, enough to identify a receipt. JSON has the whole hash.
+// shownHashLen is how many characters of an address hash a table shows, enough to identify a receipt. JSON has the
+// whole hash.
 const shownHashLen = 12
 
 func receiptCells(r record.Receipt) []string {
@@ -91,7 +93,8 @@ func receiptCells(r record.Receipt) []string {
 		ages[i] = a.String()
 	}
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	return []string{r.ID, console.FormatTime(time.Time(r.Requested)), r.Status, r.Hash[:min(len(r.Hash), shownHashLen)], number(r.Jobs), number(r.Rows), number(r.Cached), strings.Join(ages, ", ")}
+	return []string{r.ID, console.FormatTime(time.Time(r.Requested)), r.Status, r.Hash[:min(len(r.Hash), shownHashLen)],
+		number(r.Jobs), number(r.Rows), number(r.Cached), strings.Join(ages, ", ")}
 }
 
 // EraseCalls erases an address from the history of accounts, and from single calls that are answered later.
@@ -102,9 +105,10 @@ func EraseCalls(h *history.History, late *singles.Late) func(ctx context.Context
 	}
 }
 
-// NewEraser makes the eraser of a store, its jobs, its feedback, its single calls and its caches. It also deletes answers that are stored
-// under an Idempotency-Key. book is nil where no other part of the process uses the feedback.
-func NewEraser(s *store.Store, jobs *coordinator.Coordinator, book *feedback.Book, calls func(context.Context, string) error, caches erase.Caches,
+// NewEraser makes the eraser of a store, its jobs, its feedback, its single calls and its caches. It also deletes
+// answers that are stored under an Idempotency-Key. book is nil where no other part of the process uses the feedback.
+func NewEraser(s *store.Store, jobs *coordinator.Coordinator, book *feedback.Book,
+	calls func(context.Context, string) error, caches erase.Caches,
 	log *slog.Logger) *erase.Eraser {
 	storedAnswers := func(folded string) (int, error) {
 		return s.EraseAnswers(func(body []byte) bool { return record.IsAnswerAbout(body, folded) })
@@ -119,14 +123,16 @@ func NewEraser(s *store.Store, jobs *coordinator.Coordinator, book *feedback.Boo
 		}
 		return opened.Erase(folded)
 	}
-	return erase.New(erase.Config{Store: s, Jobs: jobs.ForErasure(), Caches: caches, Answers: storedAnswers, Reports: reports, Calls: calls, Log: log})
+	return erase.New(erase.Config{Store: s, Jobs: jobs.ForErasure(), Caches: caches, Answers: storedAnswers,
+		Reports: reports, Calls: calls, Log: log})
 }
 
 // LocalCache is the cache of this process as the only one.
 type LocalCache struct{ *cache.Cache }
 
 // Forget implements erase.Caches.
-func (lc LocalCache) Forget(_ context.Context, folded string, done func(string) bool) (map[string]int, []string, error) {
+func (lc LocalCache) Forget(_ context.Context, folded string,
+	done func(string) bool) (map[string]int, []string, error) {
 	if done(console.HostName()) {
 		return nil, nil, nil
 	}

@@ -45,7 +45,8 @@ func (c *keyCreateCmd) newKey(now time.Time) (n store.NewKey, err error) {
 	}
 	n.Expires, err = parseExpiry(c.Expires, now)
 	if err == nil && !n.Expires.After(now) {
-		err = fmt.Errorf("%w: --expires %s is over; give a later date or time, or days such as 90d", console.ErrUsage, c.Expires)
+		err = fmt.Errorf("%w: --expires %s is over; give a later date or time, or days such as 90d", console.ErrUsage,
+			c.Expires)
 	}
 	return n, err
 }
@@ -117,7 +118,8 @@ func (c *keyListCmd) Run(ctx context.Context, con *console.IO) error {
 		for _, p := range k.Networks {
 			networks = append(networks, p.String())
 		}
-		return []string{k.ID, k.User, k.Name, kind, k.Last4, strings.Join(k.Scopes.Names(), ","), strings.Join(networks, ","), expires, console.FormatTime(time.Time(k.Created)), used}
+		return []string{k.ID, k.User, k.Name, kind, k.Last4, strings.Join(k.Scopes.Names(), ","),
+			strings.Join(networks, ","), expires, console.FormatTime(time.Time(k.Created)), used}
 	})
 }
 

@@ -27,8 +27,8 @@ import (
 	"probity/store/history"
 )
 
-// openLocal opens the store below dir and makes a client of the API on it. It creates a store only if mayCreate is set: a misspelled folder
-// is not an empty store.
+// openLocal opens the store below dir and makes a client of the API on it. It creates a store only if mayCreate is set:
+// a misspelled folder is not an empty store.
 func openLocal(dir string, mayCreate bool) (client, error) {
 	state := filepath.Join(dir, "state")
 	if _, err := os.Stat(state); err != nil && !mayCreate {
@@ -59,9 +59,12 @@ func openLocal(dir string, mayCreate bool) (client, error) {
 		from = u.Username
 	}
 	// The coordinator does not run: after an erasure, unfinished jobs go on without the address at the next start.
-	c := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: dir, Table: engine.DefaultTable(), Lists: known})
-	local, err := api.NewLocal(store.AuditActor("command line", from), api.Deps{Store: s, Coordinator: c, FS: vfs.Default,
-		Scratch: filepath.Join(dir, "scratch"), Eraser: NewEraser(s, c, nil, stoppedCalls{dir, s}.erase, caches, nil)})
+	c := coordinator.New(coordinator.Config{Store: s, FS: vfs.Default, Dir: dir, Table: engine.DefaultTable(),
+		Lists: known})
+	local, err := api.NewLocal(store.AuditActor("command line", from),
+		api.Deps{Store: s, Coordinator: c, FS: vfs.Default,
+			Scratch: filepath.Join(dir, "scratch"),
+			Eraser:  NewEraser(s, c, nil, stoppedCalls{dir, s}.erase, caches, nil)})
 	if err != nil {
 		return client{}, errors.Join(err, s.Close())
 	}
@@ -102,7 +105,8 @@ func (s stoppedCalls) erase(ctx context.Context, folded string) error {
 type stoppedCache string
 
 // Forget implements erase.Caches.
-func (s stoppedCache) Forget(ctx context.Context, folded string, done func(string) bool) (map[string]int, []string, error) {
+func (s stoppedCache) Forget(ctx context.Context, folded string,
+	done func(string) bool) (map[string]int, []string, error) {
 	c, err := cache.Open(cache.Config{FS: vfs.Default, Dir: filepath.Join(string(s), "cache")})
 	if err != nil {
 		return nil, nil, adviseOnLock(string(s), err)

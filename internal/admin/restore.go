@@ -28,8 +28,9 @@ type restoreCmd struct {
 	AcceptDamage bool   `help:"Restore although files are missing, damaged or added; they and their jobs are named."`
 }
 
-// Run compares the backup with its checksums, copies it and opens the copy. A balance that is not the sum of its ledger, a file that is
-// missing or damaged, or a backup of a newer program, is reported now and not to the first customer. A copy that is refused is removed.
+// Run compares the backup with its checksums, copies it and opens the copy. A balance that is not the sum of its
+// ledger, a file that is missing or damaged, or a backup of a newer program, is reported now and not to the first
+// customer. A copy that is refused is removed.
 func (c *restoreCmd) Run(ctx context.Context, con *console.IO) error {
 	whole, err := isDataFolder(c.Backup)
 	if err != nil {
@@ -70,7 +71,8 @@ func exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// checkSums compares the files of the backup with their checksums. It returns what is to be said of a backup that is restored all the same.
+// checkSums compares the files of the backup with their checksums. It returns what is to be said of a backup that is
+// restored all the same.
 func (c *restoreCmd) checkSums(ctx context.Context) (remark string, err error) {
 	wrong, err := compareSums(ctx, c.Backup)
 	if errors.Is(err, errNoSums) {
@@ -80,13 +82,15 @@ func (c *restoreCmd) checkSums(ctx context.Context) (remark string, err error) {
 		return "", err
 	}
 	if !c.AcceptDamage {
-		return "", fmt.Errorf("this backup is damaged, restore another, or this one as it is with --accept-damage: %s", firstOf(wrong))
+		return "", fmt.Errorf("this backup is damaged, restore another, or this one as it is with --accept-damage: %s",
+			firstOf(wrong))
 	}
-	return fmt.Sprintf("warning: this backup is damaged, and accounts, credits or jobs may be lost: %s\n", firstOf(wrong)), nil
+	return fmt.Sprintf("warning: this backup is damaged, and accounts, credits or jobs may be lost: %s\n",
+		firstOf(wrong)), nil
 }
 
-// copyAndCheck copies the backup and returns what is in it. The state store comes last, and gets its name once everything was checked:
-// without it, there is no data folder to serve.
+// copyAndCheck copies the backup and returns what is in it. The state store comes last, and gets its name once
+// everything was checked: without it, there is no data folder to serve.
 func (c *restoreCmd) copyAndCheck(ctx context.Context, whole bool, state, jobs string) (report string, err error) {
 	if err := datafolder.RestrictOwn(c.Data); err != nil {
 		return "", err
@@ -112,8 +116,8 @@ func (c *restoreCmd) copyAndCheck(ctx context.Context, whole bool, state, jobs s
 	return report, err
 }
 
-// isDataFolder reports whether a backup has the files of jobs. A folder without a manifest marker is refused: it would be opened
-// as a new store.
+// isDataFolder reports whether a backup has the files of jobs. A folder without a manifest marker is refused: it would
+// be opened as a new store.
 func isDataFolder(dir string) (bool, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -177,7 +181,8 @@ func (c *restoreCmd) check(state string, whole bool) (report string, err error) 
 		return "", refusal(err)
 	}
 	if len(damaged) > 0 {
-		text := fmt.Sprintf("%s of the backup with a file that is missing or damaged: %s", console.Counted(len(damaged), "job"), firstOf(damaged))
+		text := fmt.Sprintf("%s of the backup with a file that is missing or damaged: %s",
+			console.Counted(len(damaged), "job"), firstOf(damaged))
 		if !c.AcceptDamage {
 			return "", fmt.Errorf("%s; restore another backup, or this one as it is with --accept-damage", text)
 		}
@@ -197,8 +202,8 @@ func firstOf(damaged []string) string {
 	return text
 }
 
-// refusal is the error of a copy that cannot be served. A damaged store's own error would say that a backup should be restored; a full disk,
-// a right that is missing and a newer program are no damage.
+// refusal is the error of a copy that cannot be served. A damaged store's own error would say that a backup should be
+// restored; a full disk, a right that is missing and a newer program are no damage.
 func refusal(err error) error {
 	if found, damaged := errors.AsType[*store.DamagedError](err); damaged {
 		err = found.Cause

@@ -69,16 +69,20 @@ func onlyFile(t *testing.T, pattern ...string) string {
 	return found[0]
 }
 
-// restoreDamagedJob restores backups that lack a file of a job, or have a part of it: they are refused, and nothing is left, unless
-// the damage is accepted.
+// restoreDamagedJob restores backups that lack a file of a job, or have a part of it: they are refused, and nothing is
+// left, unless the damage is accepted.
 func restoreDamagedJob(t *testing.T, backup string) {
 	here := &adminTest{t: t}
 	job := filepath.Base(onlyFile(t, backup, "jobs", "*"))
-	require.NoError(t, os.Rename(filepath.Join(backup, sumsFile), filepath.Join(t.TempDir(), sumsFile))) // as older programs make it
+	// as older programs make it
+	require.NoError(t, os.Rename(filepath.Join(backup, sumsFile), filepath.Join(t.TempDir(), sumsFile)))
 	for what, change := range map[string]func(dir string){
 		"no folder": func(dir string) { require.NoError(t, os.RemoveAll(filepath.Join(dir, "jobs", job))) },
 		"no upload": func(dir string) { require.NoError(t, os.Remove(onlyFile(t, dir, "jobs", job, "upload-*"))) },
-		"cut":       func(dir string) { require.NoError(t, os.Truncate(onlyFile(t, dir, "jobs", job, "upload-*"), 10)) },
+		"cut": func(dir string) {
+			require.NoError(t,
+				os.Truncate(onlyFile(t, dir, "jobs", job, "upload-*"), 10))
+		},
 	} {
 		dir, data := damaged(t, backup, change)
 		_, words := here.run(1, "restore", dir, "--data", data)
@@ -95,8 +99,8 @@ func restoreDamagedJob(t *testing.T, backup string) {
 	}
 }
 
-// TestDamagedStoreIsNotRestored: the tables of a backup's state store have a flipped byte or are cut. It is refused with the name of a
-// table, and nothing is left of the copy. A command on such a store says what to do.
+// TestDamagedStoreIsNotRestored: the tables of a backup's state store have a flipped byte or are cut. It is refused
+// with the name of a table, and nothing is left of the copy. A command on such a store says what to do.
 func TestDamagedStoreIsNotRestored(t *testing.T) {
 	here := &adminTest{t: t}
 	backup := filepath.Join(t.TempDir(), "data")
@@ -129,7 +133,8 @@ func TestDamagedStoreIsNotRestored(t *testing.T) {
 		require.Empty(t, left, "the folder was there before, and what was copied into it is gone")
 
 		_, words = here.run(1, "user", "list", "--data", dir)
-		require.Regexp(t, "^the state store in "+filepath.Join(dir, "state")+" is damaged .+: restore a backup.+\n$", words, what)
+		require.Regexp(t, "^the state store in "+filepath.Join(dir, "state")+" is damaged .+: restore a backup.+\n$",
+			words, what)
 	}
 }
 
@@ -148,8 +153,9 @@ func smallBackup(t *testing.T) (dir string) {
 	return dir
 }
 
-// TestBackupWithAWrongFileIsNotRestored: each file of a backup has a flipped byte, is cut or removed, or one is added. The backup is refused
-// before a folder is made, and the file is named; a result file is made again from the answers. Damage that is accepted is told.
+// TestBackupWithAWrongFileIsNotRestored: each file of a backup has a flipped byte, is cut or removed, or one is added.
+// The backup is refused before a folder is made, and the file is named; a result file is made again from the answers.
+// Damage that is accepted is told.
 func TestBackupWithAWrongFileIsNotRestored(t *testing.T) {
 	here := &adminTest{t: t}
 	backup := smallBackup(t)
@@ -225,7 +231,8 @@ func TestOnlyDamageIsCalledDamage(t *testing.T) {
 	require.Contains(t, words, "use the newer program that wrote it")
 	require.NotContains(t, words, "damaged")
 	require.NoDirExists(t, data)
-	for _, err := range []error{syscall.EACCES, syscall.ENOSPC, fmt.Errorf("%w: make room", opendb.ErrDisk), opendb.ErrNewer} {
+	for _, err := range []error{syscall.EACCES, syscall.ENOSPC, fmt.Errorf("%w: make room", opendb.ErrDisk),
+		opendb.ErrNewer} {
 		require.NotContains(t, refusal(fmt.Errorf("state store: %w", err)).Error(), "damaged")
 	}
 	require.ErrorContains(t, refusal(errors.New("ledger of ann: wrong sum")), "this backup is damaged")
@@ -241,7 +248,8 @@ func TestRefusedRestoreMakesNoFolder(t *testing.T) {
 	require.NoDirExists(t, top)
 }
 
-// TestInterruptedRestoreLeavesNothing: a signal ends it while it compares checksums, before it calls the backup damaged.
+// TestInterruptedRestoreLeavesNothing: a signal ends it while it compares checksums, before it calls the backup
+// damaged.
 func TestInterruptedRestoreLeavesNothing(t *testing.T) {
 	backup, top := smallBackup(t), t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(backup, "jobs", "one", "upload-1"), []byte("changed"), 0o600))

@@ -18,8 +18,8 @@ import (
 	"probity/internal/pipeline"
 )
 
-// sumsFile has the SHA-256 of each other file of a backup, as sha256sum writes it. A damaged log of the state store looks like one that
-// ended earlier, so the store itself cannot tell.
+// sumsFile has the SHA-256 of each other file of a backup, as sha256sum writes it. A damaged log of the state store
+// looks like one that ended earlier, so the store itself cannot tell.
 const sumsFile = "SHA256SUMS"
 
 func sumLine(sum []byte, name string) string { return fmt.Sprintf("%x  %s\n", sum, name) }
@@ -27,8 +27,8 @@ func sumLine(sum []byte, name string) string { return fmt.Sprintf("%x  %s\n", su
 // errNoSums is the error of a backup without sumsFile: an older program made it, or it is a data folder.
 var errNoSums = errors.New("there is no file " + sumsFile)
 
-// compareSums reads the files of a backup and returns those that are not as they were written, are missing or were added. Result files are
-// left out: they are made again from the answers.
+// compareSums reads the files of a backup and returns those that are not as they were written, are missing or were
+// added. Result files are left out: they are made again from the answers.
 func compareSums(ctx context.Context, dir string) (wrong []string, err error) {
 	want, err := readSums(dir)
 	if err != nil {

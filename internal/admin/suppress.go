@@ -65,7 +65,8 @@ type suppressRemoveCmd struct {
 
 // Run removes the suppression.
 func (c *suppressRemoveCmd) Run(ctx context.Context, con *console.IO) error {
-	if err := c.call(ctx, con, http.MethodDelete, withQuery("suppressions", "kind", c.Kind, "name", c.Name), nil, nil); err != nil {
+	if err := c.call(ctx, con, http.MethodDelete, withQuery("suppressions", "kind", c.Kind, "name", c.Name), nil,
+		nil); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(con.Err, "%s is off the list\n", console.Printable(c.Name))

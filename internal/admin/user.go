@@ -61,7 +61,8 @@ func (f *limitFlags) limits() (l store.Limits, err error) {
 }
 
 func limitError(s string) error {
-	return fmt.Errorf("%w: --limit %q; write single=N/min, batch=N/min or bulk=N/hour, with N from 1 to %d", console.ErrUsage, s, store.MaxLimit)
+	return fmt.Errorf("%w: --limit %q; write single=N/min, batch=N/min or bulk=N/hour, with N from 1 to %d",
+		console.ErrUsage, s, store.MaxLimit)
 }
 
 type userAddCmd struct {
@@ -95,7 +96,8 @@ func (c *userAddCmd) Run(ctx context.Context, con *console.IO) error {
 		if c.JSON {
 			err = printJSONObject(con, u)
 		} else {
-			fmt.Fprintf(con.Err, "%s %s made, with %s; the password is shown this once:\n", u.Role, u.Email, console.Counted(c.Credits, "credit"))
+			fmt.Fprintf(con.Err, "%s %s made, with %s; the password is shown this once:\n", u.Role, u.Email,
+				console.Counted(c.Credits, "credit"))
 			_, err = fmt.Fprintln(con.Out, u.Password)
 		}
 		return errors.Join(err, warnWithoutAdmin(ctx, con, o)) // after the password, which is not shown again
@@ -135,7 +137,8 @@ func (c *userResetCmd) Run(ctx context.Context, con *console.IO) error {
 		if c.JSON {
 			return printJSONObject(con, link)
 		}
-		fmt.Fprintf(con.Err, "good once, until %s; its use ends all sessions of the account:\n", console.FormatTime(link.Expires))
+		fmt.Fprintf(con.Err, "good once, until %s; its use ends all sessions of the account:\n",
+			console.FormatTime(link.Expires))
 		_, err := fmt.Fprintln(con.Out, link.URL)
 		return err
 	})
@@ -167,7 +170,8 @@ func (c *userSecretCmd) Run(ctx context.Context, con *console.IO) error {
 	}
 	fmt.Fprintln(con.Err, "callbacks are signed from now on; the secret is shown this once:")
 	if made.FormerUntil != nil {
-		fmt.Fprintf(con.Err, "the secret before it stays valid until %s\n", console.FormatTime(time.Time(*made.FormerUntil)))
+		fmt.Fprintf(con.Err, "the secret before it stays valid until %s\n",
+			console.FormatTime(time.Time(*made.FormerUntil)))
 	}
 	_, err := fmt.Fprintln(con.Out, made.Secret)
 	return err
@@ -222,18 +226,20 @@ func (c *userListCmd) Run(ctx context.Context, con *console.IO) error {
 }
 
 func printUsers(con *console.IO, asJSON bool, users []record.User) error {
-	return console.PrintRows(con, asJSON, "EMAIL\tROLE\tSTATE\tSINGLE/MIN\tBULK/HOUR\tCREATED\tTOTP\tID", users, func(u record.User) []string {
-		state := "active"
-		if u.Disabled {
-			state = "disabled"
-		}
-		totp := "off"
-		if u.TOTP {
-			totp = "on"
-		}
-		limits := store.User{Limits: u.Limits}
-		return []string{u.Email, string(u.Role), state, strconv.Itoa(limits.SinglePerMinute()), strconv.Itoa(limits.BulkPerHour()), console.FormatTime(time.Time(u.Created)), totp, u.ID}
-	})
+	return console.PrintRows(con, asJSON, "EMAIL\tROLE\tSTATE\tSINGLE/MIN\tBULK/HOUR\tCREATED\tTOTP\tID", users,
+		func(u record.User) []string {
+			state := "active"
+			if u.Disabled {
+				state = "disabled"
+			}
+			totp := "off"
+			if u.TOTP {
+				totp = "on"
+			}
+			limits := store.User{Limits: u.Limits}
+			return []string{u.Email, string(u.Role), state, strconv.Itoa(limits.SinglePerMinute()),
+				strconv.Itoa(limits.BulkPerHour()), console.FormatTime(time.Time(u.Created)), totp, u.ID}
+		})
 }
 
 type userDisableCmd struct{ accountFlags }

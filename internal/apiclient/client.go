@@ -27,7 +27,8 @@ type Client struct {
 
 // ForAdminListener makes a client of the admin listener of a process, which the flag --admin names.
 func ForAdminListener(hostPort, process string) *Client {
-	return &Client{Base: "http://" + hostPort, HTTP: http.DefaultClient, Advice: "name the admin listener of " + process + " as --admin HOST:PORT"}
+	return &Client{Base: "http://" + hostPort, HTTP: http.DefaultClient,
+		Advice: "name the admin listener of " + process + " as --admin HOST:PORT"}
 }
 
 // maxErrorBody bounds the body of an error answer.
@@ -62,7 +63,8 @@ func (c *Client) refusalText(request string, resp *http.Response) string {
 	}
 	var refusal struct{ Detail string }
 	err := json.NewDecoder(io.LimitReader(resp.Body, maxErrorBody)).Decode(&refusal)
-	wrongPath := resp.StatusCode == http.StatusNotFound && c.Advice != "" // no command asks for a path that a server lacks
+	// no command asks for a path that a server lacks
+	wrongPath := resp.StatusCode == http.StatusNotFound && c.Advice != ""
 	if err == nil && refusal.Detail != "" && !wrongPath {
 		return refusal.Detail
 	}

@@ -47,7 +47,10 @@ func TestListIsUploadedAndItsResultDownloaded(t *testing.T) {
 		"GET /v1/verify/bulk/j1": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"job_id":"j1","status":"completed","processed":1,"counts":{"VALID":1}}`)
 		},
-		"GET /v1/verify/bulk/j1/results": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "the result") },
+		"GET /v1/verify/bulk/j1/results": func(w http.ResponseWriter, _ *http.Request) {
+			_,
+				_ = io.WriteString(w, "the result")
+		},
 	})
 	job, err := c.Upload(t.Context(), list)
 	require.NoError(t, err)
@@ -61,11 +64,13 @@ func TestListIsUploadedAndItsResultDownloaded(t *testing.T) {
 	require.Equal(t, "the result", string(text))
 
 	other := filepath.Join(dir, "other.csv")
-	require.ErrorContains(t, c.Download(t.Context(), "j2", other), "GET /v1/verify/bulk/j2/results with 418 I'm a teapot")
+	require.ErrorContains(t, c.Download(t.Context(), "j2", other),
+		"GET /v1/verify/bulk/j2/results with 418 I'm a teapot")
 	require.NoFileExists(t, other)
 }
 
-// TestErrorsSayWhatDoesNotAnswer: the error names what does not answer, or is not what it should be, and says what to do.
+// TestErrorsSayWhatDoesNotAnswer: the error names what does not answer, or is not what it should be, and says what to
+// do.
 func TestErrorsSayWhatDoesNotAnswer(t *testing.T) {
 	page := httptest.NewServer(http.NotFoundHandler())
 	defer page.Close()
@@ -73,7 +78,10 @@ func TestErrorsSayWhatDoesNotAnswer(t *testing.T) {
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	secure.StartTLS()
 	defer secure.Close()
-	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter,
+		*http.Request) {
+		panic(http.ErrAbortHandler)
+	}))
 	defer silent.Close()
 	failing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "<h1>Service Unavailable</h1>", http.StatusServiceUnavailable)
@@ -82,14 +90,17 @@ func TestErrorsSayWhatDoesNotAnswer(t *testing.T) {
 	at := func(s *httptest.Server) string { return s.Listener.Addr().String() }
 	const advice = "name the admin listener of a coordinator as --admin HOST:PORT"
 	for base, want := range map[string]string{
-		"http://127.0.0.1:1":   "http://127.0.0.1:1 does not answer (connect: connection refused): start it if it does not run, else " + advice,
-		"http://" + at(silent): "http://" + at(silent) + " does not answer (EOF): start it if it does not run, else " + advice,
-		"https://" + at(page):  "https://" + at(page) + " speaks HTTP without TLS: begin the URL with http://, or " + advice,
+		"http://127.0.0.1:1": "http://127.0.0.1:1 does not answer (connect: connection refused): start it if it does not run, else " + advice,
+		"http://" + at(silent): "http://" + at(silent) + " does not answer (EOF): start it if it does not run, else " +
+			advice,
+		"https://" + at(page): "https://" + at(page) + " speaks HTTP without TLS: begin the URL with http://, or " +
+			advice,
 		"http://" + at(page):   "http://" + at(page) + " answers GET /debug/route with 404 Not Found: " + advice,
 		"http://" + at(secure): "http://" + at(secure) + " answers GET /debug/route with 400 Bad Request: " + advice,
 		"http://" + at(failing): "http://" + at(failing) + " answers GET /debug/route with 503 Service Unavailable: " +
 			"the server or a proxy before it failed: see its log, then try again",
-		"https://" + at(secure): "https://" + at(secure) + ": tls: failed to verify certificate: x509: certificate signed by unknown authority",
+		"https://" + at(secure): "https://" + at(secure) +
+			": tls: failed to verify certificate: x509: certificate signed by unknown authority",
 	} {
 		c := ForAdminListener("", "a coordinator")
 		c.Base = base

@@ -34,10 +34,12 @@ func TestLoopbackListenerAnswersToItsOwnNames(t *testing.T) {
 		go func() {
 			ended <- serveAdminHTTP(ctx, listener, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		}()
-		for _, host := range []string{"localhost", "LocalHost:9090", "127.0.0.1", "127.0.0.1:9090", "[::1]:9090", "[::1]", "192.0.2.1:80"} {
+		for _, host := range []string{"localhost", "LocalHost:9090", "127.0.0.1", "127.0.0.1:9090", "[::1]:9090",
+			"[::1]", "192.0.2.1:80"} {
 			require.Equal(t, 200, statusForHost(t, listener, host), "%s as %s", on, host)
 		}
-		for _, host := range []string{"rebind.example", "rebind.example:9090", "localhost.rebind.example", "127.0.0.1.rebind.example"} {
+		for _, host := range []string{"rebind.example", "rebind.example:9090", "localhost.rebind.example",
+			"127.0.0.1.rebind.example"} {
 			want := 403
 			if on == "0.0.0.0:0" {
 				want = 200 // on a network, any name is allowed
@@ -57,6 +59,7 @@ func TestOpenAdminListenerIsWarnedOf(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, l.Close())
 		require.Equal(t, warnings, strings.Count(log.String(), "level=WARN"), log.String())
-		require.Equal(t, warnings, strings.Count(log.String(), "the admin listener has no authentication"), log.String())
+		require.Equal(t, warnings, strings.Count(log.String(), "the admin listener has no authentication"),
+			log.String())
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"probity/engine"
 )
 
-// lookup finds the addresses of a callback's receiver. It uses the resolvers of --dns if given, else the system's resolver, which
-// may know an intranet's names from the hosts file.
+// lookup finds the addresses of a callback's receiver. It uses the resolvers of --dns if given, else the system's
+// resolver, which may know an intranet's names from the hosts file.
 func (s *Service) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	if len(s.flags.DNS) == 0 {
 		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)

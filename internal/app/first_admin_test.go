@@ -32,7 +32,8 @@ func TestFirstPasswordIsInAFileOfItsOwnerAndNotInTheLog(t *testing.T) {
 	state, err := store.Open(vfs.Default, filepath.Join(data, "state"))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, state.Close()) }()
-	s := &Service{flags: &ServeFlags{Data: data, AdminEmail: "root@example.com", InitialCredits: 5}, node: &Node{Store: state}}
+	s := &Service{flags: &ServeFlags{Data: data, AdminEmail: "root@example.com", InitialCredits: 5},
+		node: &Node{Store: state}}
 	var log bytes.Buffer
 	s.Disk = unsyncableFolders{vfs.Default}
 	require.ErrorIs(t, s.createFirstAdmin(t.Context(), &log), errUnsyncable)
@@ -66,13 +67,15 @@ func TestStoreWithoutAnActiveAdminIsWarnedOf(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, state.Close()) }()
 	var log bytes.Buffer
-	s := &Service{Process: Process{Log: slog.New(slog.NewTextHandler(&log, nil))}, flags: &ServeFlags{Data: "data"}, node: &Node{Store: state}}
+	s := &Service{Process: Process{Log: slog.New(slog.NewTextHandler(&log, nil))}, flags: &ServeFlags{Data: "data"},
+		node: &Node{Store: state}}
 	_, _, err = state.AddUser(t.Context(), store.NewUser{Email: "ann@example.com"}, "test", time.Now())
 	require.NoError(t, err)
 	require.NoError(t, s.createFirstAdmin(t.Context(), io.Discard))
 	require.Contains(t, log.String(), "no account is an active admin")
 	log.Reset()
-	_, _, err = state.AddUser(t.Context(), store.NewUser{Email: "root@example.com", Role: store.Admin}, "test", time.Now())
+	_, _, err = state.AddUser(t.Context(), store.NewUser{Email: "root@example.com", Role: store.Admin}, "test",
+		time.Now())
 	require.NoError(t, err)
 	require.NoError(t, s.createFirstAdmin(t.Context(), io.Discard))
 	require.Empty(t, log.String())

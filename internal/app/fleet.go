@@ -35,10 +35,14 @@ func (f *memberFlags) newFleet(n *Node, cfg NodeConfig) (*remoteProbers, error) 
 		return nil, err
 	}
 	out := &remoteProbers{members: f, cluster: gossip, closeSockets: transport.Shutdown}
-	out.Fleet, err = fleet.New(fleet.Config{Cluster: gossip, Coordinator: wire.Coordinator{ID: id, Term: term}, Version: cfg.Version,
-		Table: n.activeTable.Load, Dial: dialStream, Log: cfg.Log, Metrics: cfg.metrics, Disk: cfg.FS, Dir: cfg.Dir,
-		Credentials: func(node string) credentials.TransportCredentials { return stream.ClientTLS(own, authority, node) },
-		Suppressed:  n.suppressedDomain, SuppressedAddress: n.suppressedAddress})
+	out.Fleet, err = fleet.New(fleet.Config{Cluster: gossip, Coordinator: wire.Coordinator{ID: id, Term: term},
+		Version: cfg.Version,
+		Table:   n.activeTable.Load, Dial: dialStream, Log: cfg.Log, Metrics: cfg.metrics, Disk: cfg.FS, Dir: cfg.Dir,
+		Credentials: func(node string) credentials.TransportCredentials {
+			return stream.ClientTLS(own, authority,
+				node)
+		},
+		Suppressed: n.suppressedDomain, SuppressedAddress: n.suppressedAddress})
 	if err != nil {
 		return nil, errors.Join(err, transport.Shutdown())
 	}

@@ -58,7 +58,8 @@ var identityStates = [...]string{"ok", "quarantined", "down", "unknown"}
 
 // Describe and Collect make it a prometheus.Collector.
 func (hm *healthMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range [...]*prometheus.Desc{buildDesc, diskFreeDesc, diskFloorDesc, certExpiryDesc, acmeDesc, backupDesc,
+	for _, d := range [...]*prometheus.Desc{buildDesc, diskFreeDesc, diskFloorDesc, certExpiryDesc, acmeDesc,
+		backupDesc,
 		reloadDesc, identityDesc, problemDesc} {
 		to <- d
 	}

@@ -16,9 +16,11 @@ import (
 
 // TestQuarantinedSourceIsAnAlert: the alert's metric stays 1 while a source is quarantined, trial connections included.
 func TestQuarantinedSourceIsAnAlert(t *testing.T) {
-	for state, quarantined := range map[string]float64{"ok": 0, wire.StateQuarantined: 1, wire.StateTrial: 1, "down": 0} {
+	for state, quarantined := range map[string]float64{"ok": 0, wire.StateQuarantined: 1, wire.StateTrial: 1,
+		"down": 0} {
 		hm := &healthMetrics{disk: vfs.NewMem(), report: func() fleet.ClusterReport {
-			return fleet.ClusterReport{Nodes: []fleet.NodeReport{{Name: "p1", Identities: []fleet.IdentityReport{{Name: "a", State: state}}}}}
+			return fleet.ClusterReport{Nodes: []fleet.NodeReport{{Name: "p1",
+				Identities: []fleet.IdentityReport{{Name: "a", State: state}}}}}
 		}}
 		families, err := registryOf(t, hm).Gather()
 		require.NoError(t, err)
@@ -26,7 +28,8 @@ func TestQuarantinedSourceIsAnAlert(t *testing.T) {
 		for _, family := range families {
 			for _, m := range family.GetMetric() {
 				for _, l := range m.GetLabel() {
-					if family.GetName() == "probity_identities" && l.GetName() == "state" && l.GetValue() == "quarantined" {
+					if family.GetName() == "probity_identities" && l.GetName() == "state" &&
+						l.GetValue() == "quarantined" {
 						found = m.GetGauge().GetValue()
 					}
 				}
@@ -36,13 +39,16 @@ func TestQuarantinedSourceIsAnAlert(t *testing.T) {
 	}
 }
 
-// TestACMEFailuresHaveAMetric: with an authority its failures are counted from the start; without one there is no such metric.
+// TestACMEFailuresHaveAMetric: with an authority its failures are counted from the start; without one there is no such
+// metric.
 func TestACMEFailuresHaveAMetric(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
-	listener, err := tlsfront.New(&tlsfront.Flags{ACMEDomain: []string{"front.test"}, ACMEDirectory: "http://127.0.0.1:1"}, t.TempDir(), log)
+	listener, err := tlsfront.New(&tlsfront.Flags{ACMEDomain: []string{"front.test"},
+		ACMEDirectory: "http://127.0.0.1:1"}, t.TempDir(), log)
 	require.NoError(t, err)
 	for want, l := range map[int]*tlsfront.Listener{0: nil, 1: listener} {
-		hm := &healthMetrics{disk: vfs.NewMem(), tlsListener: l, report: func() fleet.ClusterReport { return fleet.ClusterReport{} }}
+		hm := &healthMetrics{disk: vfs.NewMem(), tlsListener: l,
+			report: func() fleet.ClusterReport { return fleet.ClusterReport{} }}
 		got, err := testutil.GatherAndCount(registryOf(t, hm), "probity_acme_failures_total")
 		require.NoError(t, err)
 		require.Equal(t, want, got)

@@ -59,7 +59,8 @@ func (f *memberFlags) setDefaults() error {
 	if err := certs.ValidName(f.Name); err != nil {
 		return fmt.Errorf("--name: %w", err)
 	}
-	for file, name := range map[*string]string{&f.NodeCert: f.Name + ".crt", &f.NodeKey: f.Name + ".key", &f.NodeCA: certs.AuthorityFile, &f.ClusterKey: certs.KeyFile} {
+	for file, name := range map[*string]string{&f.NodeCert: f.Name + ".crt", &f.NodeKey: f.Name + ".key",
+		&f.NodeCA: certs.AuthorityFile, &f.ClusterKey: certs.KeyFile} {
 		if *file == "" {
 			*file = filepath.Join(f.Certs, name)
 		}
@@ -75,7 +76,8 @@ func (f *memberFlags) loadTLS(use x509.ExtKeyUsage, part string) (tls.Certificat
 	}
 	own, authority, err := certs.LoadTLS(f.NodeCert, f.NodeKey, f.NodeCA)
 	if errors.Is(err, fs.ErrNotExist) {
-		return own, nil, fmt.Errorf("%w; probity certs init and %s make them, and --certs names their folder", err, makes)
+		return own, nil, fmt.Errorf("%w; probity certs init and %s make them, and --certs names their folder", err,
+			makes)
 	}
 	if err != nil {
 		return own, nil, err
@@ -88,11 +90,13 @@ func (f *memberFlags) loadTLS(use x509.ExtKeyUsage, part string) (tls.Certificat
 			return own, authority, nil
 		}
 	}
-	return own, nil, fmt.Errorf("certificate %s is a %s's, this is a %s: make one with %s", f.NodeCert, certs.RoleOf(own.Leaf), part, makes)
+	return own, nil, fmt.Errorf("certificate %s is a %s's, this is a %s: make one with %s", f.NodeCert,
+		certs.RoleOf(own.Leaf), part, makes)
 }
 
 // newGossip makes our membership of the cluster. Its sockets are open when it returns; Run closes them.
-func (f *memberFlags) newGossip(role cluster.Role, streams, version string, log *slog.Logger) (*cluster.Cluster, *memberlist.NetTransport, error) {
+func (f *memberFlags) newGossip(role cluster.Role, streams, version string,
+	log *slog.Logger) (*cluster.Cluster, *memberlist.NetTransport, error) {
 	keys, err := certs.ReadKeys(f.ClusterKey)
 	if err != nil {
 		return nil, nil, err
@@ -105,15 +109,17 @@ func (f *memberFlags) newGossip(role cluster.Role, streams, version string, log 
 	if err != nil {
 		return nil, nil, err
 	}
-	transport, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{BindAddrs: []string{at.Addr().String()}, BindPort: int(at.Port()),
-		Logger: slog.NewLogLogger(log.Handler(), slog.LevelWarn)})
+	transport, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{BindAddrs: []string{at.Addr().String()},
+		BindPort: int(at.Port()),
+		Logger:   slog.NewLogLogger(log.Handler(), slog.LevelWarn)})
 	if err != nil {
 		return nil, nil, fmt.Errorf("--cluster-listen: %w", err)
 	}
 	if port == 0 {
 		port = transport.GetAutoBindPort()
 	}
-	c, err := cluster.New(cluster.Config{Name: f.Name, Role: role, Listen: streams, Version: version, Transport: transport, Advertise: host, Port: port,
+	c, err := cluster.New(cluster.Config{Name: f.Name, Role: role, Listen: streams, Version: version,
+		Transport: transport, Advertise: host, Port: port,
 		Label: f.ClusterLabel, Keys: keys, Seeds: f.Join, Log: log})
 	if err != nil {
 		return nil, nil, errors.Join(err, transport.Shutdown())

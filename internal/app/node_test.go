@@ -17,15 +17,19 @@ import (
 	"probity/prober/wire/press"
 )
 
-// TestSinglesAnsweredWithoutProbingCountAsLoad: jobs yield to single calls that the coordinator decides alone, with its prober in the same process.
+// TestSinglesAnsweredWithoutProbingCountAsLoad: jobs yield to single calls that the coordinator decides alone, with its
+// prober in the same process.
 func TestSinglesAnsweredWithoutProbingCountAsLoad(t *testing.T) {
 	metrics := prometheus.NewRegistry()
-	flags := nodeflags.Probing{DNS: []nodeflags.ResolverAddr{{AddrPort: netip.MustParseAddrPort("127.0.0.1:53")}}, MailFrom: "probe@us.example", SMTPPort: 25}
-	n, err := OpenNode(&flags, NodeConfig{FS: vfs.NewMem(), Dir: "node", Log: slog.New(slog.DiscardHandler), metrics: metrics})
+	flags := nodeflags.Probing{DNS: []nodeflags.ResolverAddr{{AddrPort: netip.MustParseAddrPort("127.0.0.1:53")}},
+		MailFrom: "probe@us.example", SMTPPort: 25}
+	n, err := OpenNode(&flags, NodeConfig{FS: vfs.NewMem(), Dir: "node", Log: slog.New(slog.DiscardHandler),
+		metrics: metrics})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, n.Close()) }()
 	reported := errors.New("no host was asked")
-	for tries := 0; reported != nil && tries < 10; tries++ { // on a slow machine the load may have ended before the metric is read
+	// on a slow machine the load may have ended before the metric is read
+	for tries := 0; reported != nil && tries < 10; tries++ {
 		for range 100 * press.Least {
 			_, err := n.Coordinator.Single(t.Context(), coordinator.Request{Email: "nobody", NoSuggestion: true})
 			require.NoError(t, err)

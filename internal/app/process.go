@@ -75,8 +75,8 @@ func (p Process) listenForAdmins(address string) (net.Listener, error) {
 	return l, err
 }
 
-// runToEnd runs a process that is open, and closes it. It logs why it was told to stop, and that it has stopped; an error that ends it is
-// the caller's to show.
+// runToEnd runs a process that is open, and closes it. It logs why it was told to stop, and that it has stopped; an
+// error that ends it is the caller's to show.
 func (p Process) runToEnd(ctx context.Context, run func(context.Context) error, closeAll func() error) error {
 	logged := make(chan struct{})
 	notToldYet := context.AfterFunc(ctx, func() {
@@ -94,7 +94,8 @@ func (p Process) runToEnd(ctx context.Context, run func(context.Context) error, 
 // roomPatience is how long a start and a stop wait for room on the disk.
 const roomPatience = 5 * time.Second
 
-// runInRoom opens and runs a process. On a disk without room, opening ends with an error, and so does a stop; what runs waits for room.
+// runInRoom opens and runs a process. On a disk without room, opening ends with an error, and so does a stop; what runs
+// waits for room.
 func (p Process) runInRoom(ctx context.Context, room *diskroom.Room, open, run func() error) error {
 	started := make(chan struct{})
 	close(started)

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEndIsLogged: a process that is told to stop logs why, and at last that it has stopped. One that fails returns its error.
+// TestEndIsLogged: a process that is told to stop logs why, and at last that it has stopped. One that fails returns its
+// error.
 func TestEndIsLogged(t *testing.T) {
 	failure := errors.New("a disk failed")
 	withoutTime := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {

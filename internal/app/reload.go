@@ -8,7 +8,8 @@ import (
 	"probity/engine/lists"
 )
 
-// reload reads the provider table, the lists, the public certificate and the gossip keys again, and uses them if all are valid.
+// reload reads the provider table, the lists, the public certificate and the gossip keys again, and uses them if all
+// are valid.
 func (s *Service) reload() error {
 	table, err := s.flags.Table()
 	if err != nil {
@@ -55,7 +56,8 @@ func logTable(log *slog.Logger, was, now *engine.Table) {
 	log.Info("a provider table is in force", "was", tableName(was), "now", tableName(now))
 }
 
-// tableName is a table's hash, as "providers show" prints it, with the date of its newest fact: a table has no other version.
+// tableName is a table's hash, as "providers show" prints it, with the date of its newest fact: a table has no other
+// version.
 func tableName(t *engine.Table) string {
 	hash, newest := t.Hash(), ""
 	note := func(date string, rules []engine.Rule) {

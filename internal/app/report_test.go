@@ -23,11 +23,13 @@ func serveMX(t *testing.T, host string) netip.AddrPort {
 	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)
 	listens, ended := make(chan struct{}), make(chan error, 1)
-	server := &dns.Server{PacketConn: packets, NotifyStartedFunc: func() { close(listens) }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
-		reply := new(dns.Msg).SetReply(q)
-		reply.Answer = []dns.RR{&dns.MX{Hdr: dns.RR_Header{Name: q.Question[0].Name, Rrtype: dns.TypeMX, Class: dns.ClassINET, Ttl: 300}, Preference: 10, Mx: host + "."}}
-		_ = w.WriteMsg(reply)
-	})}
+	server := &dns.Server{PacketConn: packets, NotifyStartedFunc: func() { close(listens) },
+		Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
+			reply := new(dns.Msg).SetReply(q)
+			reply.Answer = []dns.RR{&dns.MX{Hdr: dns.RR_Header{Name: q.Question[0].Name, Rrtype: dns.TypeMX,
+				Class: dns.ClassINET, Ttl: 300}, Preference: 10, Mx: host + "."}}
+			_ = w.WriteMsg(reply)
+		})}
 	go func() { ended <- server.ActivateAndServe() }()
 	<-listens
 	t.Cleanup(func() {
@@ -37,7 +39,8 @@ func serveMX(t *testing.T, host string) netip.AddrPort {
 	return packets.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-// TestCoordinatorWithoutProbersAsksNowhere: it says so of a domain, of a domain whose addresses are spread, and of an address.
+// TestCoordinatorWithoutProbersAsksNowhere: it says so of a domain, of a domain whose addresses are spread, and of an
+// address.
 func TestCoordinatorWithoutProbersAsksNowhere(t *testing.T) {
 	flags := nodeflags.Probing{DNS: []nodeflags.ResolverAddr{{AddrPort: serveMX(t, "gmail-smtp-in.l.google.com")}}}
 	resolver, err := flags.Resolver(engine.DefaultTable())
@@ -49,7 +52,8 @@ func TestCoordinatorWithoutProbersAsksNowhere(t *testing.T) {
 		stop()
 		require.NoError(t, <-ended)
 	}()
-	probers, err := fleet.New(fleet.Config{Cluster: new(cluster.Cluster), Coordinator: wire.Coordinator{ID: "hub"}, Table: engine.DefaultTable, Dial: dialStream,
+	probers, err := fleet.New(fleet.Config{Cluster: new(cluster.Cluster), Coordinator: wire.Coordinator{ID: "hub"},
+		Table: engine.DefaultTable, Dial: dialStream,
 		Credentials: func(string) credentials.TransportCredentials { return nil }})
 	require.NoError(t, err)
 	n := Node{Resolver: resolver, fleet: &remoteProbers{Fleet: probers}}

@@ -19,9 +19,9 @@ const (
 	resolverLogEvery   = time.Minute
 )
 
-// logResolverHealth logs servers that deny the root, again each minute, and servers that do not answer, once an outage, and when
-// neither is so any more, until ctx ends. Jobs wait for such a server, then end with rows that say dns_error, and nothing in them
-// says why.
+// logResolverHealth logs servers that deny the root, again each minute, and servers that do not answer, once an outage,
+// and when neither is so any more, until ctx ends. Jobs wait for such a server, then end with rows that say dns_error,
+// and nothing in them says why.
 func logResolverHealth(ctx context.Context, r resolverHealth, log *slog.Logger) {
 	denying := resolverProblem{
 		log:     log,

@@ -46,13 +46,15 @@ func TestDenyingResolverIsLoggedOnceAMinute(t *testing.T) {
 		time.Sleep(time.Hour)
 		stop()
 		<-done
-		require.Equal(t, 10, strings.Count(out.String(), "level=WARN msg=\"resolver not trusted: it answers NXDOMAIN for the root"), out.String())
+		require.Equal(t, 10, strings.Count(out.String(),
+			"level=WARN msg=\"resolver not trusted: it answers NXDOMAIN for the root"), out.String())
 		require.Equal(t, 10, strings.Count(out.String(), "resolvers=[192.0.2.53:53]"))
 		require.Equal(t, 1, strings.Count(out.String(), "resolvers trusted again: none answers NXDOMAIN for the root"))
 	})
 }
 
-// TestSilentResolverIsLoggedOnceAnOutage: at its begin and at its end, and outages that follow each other at once a minute.
+// TestSilentResolverIsLoggedOnceAnOutage: at its begin and at its end, and outages that follow each other at once a
+// minute.
 func TestSilentResolverIsLoggedOnceAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -62,7 +64,8 @@ func TestSilentResolverIsLoggedOnceAnOutage(t *testing.T) {
 		go func() { defer close(done); logResolverHealth(ctx, &r, slog.New(slog.NewTextHandler(&out, nil))) }()
 		said := func() (begun, over int) {
 			synctest.Wait()
-			return strings.Count(out.String(), "probity doctor says more\" resolvers=[192.0.2.54:53]"), strings.Count(out.String(), "resolvers answer again")
+			return strings.Count(out.String(), "probity doctor says more\" resolvers=[192.0.2.54:53]"),
+				strings.Count(out.String(), "resolvers answer again")
 		}
 		check := func(begun, over int) {
 			t.Helper()

@@ -64,7 +64,8 @@ type RetainFlags struct {
 
 // check is a part of Validate.
 func (f *RetainFlags) check() error {
-	if err := f.RetainResults.within("retain-results", coordinator.MinRetention, coordinator.MaxRetention); err != nil || f.RetainHistory == 0 {
+	if err := f.RetainResults.within("retain-results", coordinator.MinRetention,
+		coordinator.MaxRetention); err != nil || f.RetainHistory == 0 {
 		return err
 	}
 	return f.RetainHistory.within("retain-history", 30*day, 3650*day)

@@ -9,7 +9,8 @@ import (
 
 // A zero would be taken for the default, and a floor below zero for more than any disk has.
 func TestServeRefusesZeroAndNegativeNumbers(t *testing.T) {
-	good := ServeFlags{Listen: ":8080", AdminListen: ":9090", AdminEmail: "root@localhost", InitialCredits: 0, PublicPerDay: 1, DiskFloor: 1}
+	good := ServeFlags{Listen: ":8080", AdminListen: ":9090", AdminEmail: "root@localhost", InitialCredits: 0,
+		PublicPerDay: 1, DiskFloor: 1}
 	good.SMTPPort, good.RetainResults = 25, Period(7*day)
 	require.NoError(t, good.Validate())
 	for words, spoil := range map[string]func(*ServeFlags){
@@ -50,11 +51,13 @@ func TestListenersHavePortsOfTheirOwn(t *testing.T) {
 		{"127.0.0.1:0", "127.0.0.1:0", false},
 		{"9090", "9090", false}, // neither is an address, which is another error
 	} {
-		err := listenFlag{"listen", c.one}.checkApart(listenFlag{"node-listen", "127.0.0.1:1"}, listenFlag{"admin-listen", c.other})
+		err := listenFlag{"listen", c.one}.checkApart(listenFlag{"node-listen", "127.0.0.1:1"},
+			listenFlag{"admin-listen", c.other})
 		if !c.same {
 			require.NoError(t, err, "%s and %s", c.one, c.other)
 			continue
 		}
-		require.EqualError(t, err, "--listen "+c.one+" and --admin-listen "+c.other+" are the same port: give each a port of its own")
+		require.EqualError(t, err, "--listen "+c.one+" and --admin-listen "+c.other+
+			" are the same port: give each a port of its own")
 	}
 }

@@ -67,12 +67,14 @@ func NewCoordinator(p Process, f *CoordinatorFlags) (*Service, error) {
 		return nil, fmt.Errorf("%w: --egress, --mail-from and --socks5 belong to probity prober; a coordinator asks no mail server", console.ErrUsage)
 	}
 	if f.RetainCache != 0 {
-		return nil, fmt.Errorf("%w: --retain-cache belongs to probity prober; a coordinator has no cache", console.ErrUsage)
+		return nil, fmt.Errorf("%w: --retain-cache belongs to probity prober; a coordinator has no cache",
+			console.ErrUsage)
 	}
 	if err := f.setDefaults(); err != nil {
 		return nil, err
 	}
-	return &Service{Process: p, flags: &f.ServeFlags, shown: f, members: &f.memberFlags, room: diskroom.New(p.Disk, f.Data, p.Log)}, nil
+	return &Service{Process: p, flags: &f.ServeFlags, shown: f, members: &f.memberFlags,
+		room: diskroom.New(p.Disk, f.Data, p.Log)}, nil
 }
 
 // Store is the state store of an open service.
@@ -81,8 +83,8 @@ func (s *Service) Store() *store.Store { return s.node.Store }
 // Addr is the address of the public listener of an open service.
 func (s *Service) Addr() net.Addr { return s.publicListener.Addr() }
 
-// serveMemoryLimit is where the garbage collector begins to work harder, unless the environment sets GOMEMLIMIT. It is about twice
-// the live heap of one long job, including the cache's key filter.
+// serveMemoryLimit is where the garbage collector begins to work harder, unless the environment sets GOMEMLIMIT. It is
+// about twice the live heap of one long job, including the cache's key filter.
 const serveMemoryLimit = 272 << 20
 
 // Serve opens everything, and serves until ctx ends. It writes to w where the password of the first admin is.
@@ -96,7 +98,8 @@ func (s *Service) Serve(ctx context.Context, w io.Writer) error {
 		if err != nil {
 			return errors.Join(err, s.Close())
 		}
-		s.Log.Info("serving", "public", s.publicListener.Addr().String(), "admin", s.adminListener.Addr().String(), "data", s.flags.Data)
+		s.Log.Info("serving", "public", s.publicListener.Addr().String(), "admin", s.adminListener.Addr().String(),
+			"data", s.flags.Data)
 		return nil
 	}, func() error { return s.runToEnd(ctx, s.Run, s.Close) })
 }
@@ -111,12 +114,14 @@ func (s *Service) makeDataFolder() error {
 
 // Open opens the stores and the listeners, and connects the components.
 func (s *Service) Open() (err error) {
-	s.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.Registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c := s.flags
 	if s.tlsListener, err = tlsfront.New(&c.Flags, c.Data, s.Log); err != nil {
 		return err
 	}
-	s.node, err = OpenNode(&c.Probing, NodeConfig{FS: s.Disk, Room: s.room, Dir: c.Data, Log: s.Log, Version: s.Version, Lists: c.ListChanges, metrics: s.Registry, retain: c.RetainFlags, retainCache: c.RetainCache,
+	s.node, err = OpenNode(&c.Probing, NodeConfig{FS: s.Disk, Room: s.room, Dir: c.Data, Log: s.Log, Version: s.Version,
+		Lists: c.ListChanges, metrics: s.Registry, retain: c.RetainFlags, retainCache: c.RetainCache,
 		MakeDir: s.makeDataFolder, service: true, callbackSource: c.CallbackSource, members: s.members,
 		ResultForm: results.Form{Format: results.CSV, Compress: results.Zstd}})
 	if err != nil {
@@ -126,7 +131,8 @@ func (s *Service) Open() (err error) {
 	if s.node.Cache != nil { // a coordinator without a prober has none
 		s.Registry.MustRegister(s.node.Cache)
 	}
-	s.healthMetrics = &healthMetrics{version: s.Version, disk: s.Disk, dir: c.Data, diskFloor: c.DiskFloor, report: s.node.report, tlsListener: s.tlsListener, backup: s.node.Store.LastBackup}
+	s.healthMetrics = &healthMetrics{version: s.Version, disk: s.Disk, dir: c.Data, diskFloor: c.DiskFloor,
+		report: s.node.report, tlsListener: s.tlsListener, backup: s.node.Store.LastBackup}
 	if s.members != nil {
 		s.healthMetrics.certExpiries = s.members.certExpiries()
 	}
@@ -151,15 +157,18 @@ func (s *Service) Open() (err error) {
 			return record.ForCallback(s.publicURL(), time.Duration(s.flags.RetainResults), j, c)
 		},
 		Single:    func(request string) (*callback.SingleEvent, error) { return singles.Event(s.node.Store, request) },
-		PublicURL: s.publicURL(), Dial: nodeflags.DialFrom, Lookup: s.lookup, Source: source, Allow: c.AllowPrivateCallbacks, Log: s.Log, Metrics: s.Registry})
+		PublicURL: s.publicURL(), Dial: nodeflags.DialFrom, Lookup: s.lookup, Source: source,
+		Allow: c.AllowPrivateCallbacks, Log: s.Log, Metrics: s.Registry})
 	if err != nil {
 		return err
 	}
-	s.late, err = singles.Open(singles.Config{Store: s.node.Store, Coordinator: s.node.Coordinator, Notify: s.callbacks.Notify, Log: s.Log})
+	s.late, err = singles.Open(singles.Config{Store: s.node.Store, Coordinator: s.node.Coordinator,
+		Notify: s.callbacks.Notify, Log: s.Log})
 	if err != nil {
 		return err
 	}
-	s.history, err = history.Open(history.Config{FS: s.room.Cache(), Dir: filepath.Join(c.Data, history.Folder), Log: s.Log,
+	s.history, err = history.Open(history.Config{FS: s.room.Cache(), Dir: filepath.Join(c.Data, history.Folder),
+		Log:     s.Log,
 		Metrics: s.Registry})
 	if err != nil {
 		return err
@@ -168,13 +177,16 @@ func (s *Service) Open() (err error) {
 	if s.node.fleet == nil {
 		caches = admin.LocalCache{Cache: s.node.Cache}
 	}
-	s.eraser = admin.NewEraser(s.node.Store, s.node.Coordinator, s.node.Feedback, admin.EraseCalls(s.history, s.late), caches, s.Log)
+	s.eraser = admin.NewEraser(s.node.Store, s.node.Coordinator, s.node.Feedback, admin.EraseCalls(s.history, s.late),
+		caches, s.Log)
 	s.warnAtStart()
 	s.server, err = api.New(api.Config{PublicURL: c.PublicURL, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
-		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor, Config: httpd.Config{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.Config()}},
+		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor,
+		Config: httpd.Config{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.Config()}},
 		api.Deps{Store: s.node.Store, Coordinator: s.node.Coordinator, Callbacks: s.callbacks, FS: s.room.Files(),
-			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: s.node.report, Views: s.node.nodeViews(), Findings: findings(s.node.audit)},
-			Scratch:  s.scratchDir(), Log: s.Log, Metrics: s.Registry, Eraser: s.eraser,
+			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: s.node.report, Views: s.node.nodeViews(),
+				Findings: findings(s.node.audit)},
+			Scratch: s.scratchDir(), Log: s.Log, Metrics: s.Registry, Eraser: s.eraser,
 			History: s.history, Late: s.late, Feedback: s.node.Feedback})
 	return err
 }
@@ -186,10 +198,12 @@ func (s *Service) warnAtStart() {
 		s.Log.Warn(nodeflags.AnonymousWarning)
 	}
 	if at := s.publicListener.Addr().(*net.TCPAddr); c.PublicURL == "" && at.IP.IsUnspecified() {
-		s.Log.Warn("links in callbacks lead nowhere without --public-url: --listen names no address of this machine", "listen", c.Listen)
+		s.Log.Warn("links in callbacks lead nowhere without --public-url: --listen names no address of this machine",
+			"listen", c.Listen)
 	}
 	if s.tlsListener.Contradicts(c.PublicURL) {
-		s.Log.Warn("--public-url begins with http, but --listen speaks TLS: links in callbacks will not work", "public-url", c.PublicURL)
+		s.Log.Warn("--public-url begins with http, but --listen speaks TLS: links in callbacks will not work",
+			"public-url", c.PublicURL)
 	}
 	if c.CallbackSource == "" {
 		s.Log.Warn("receivers cannot check where callbacks come from, as GET /v1/callback-origins is empty: " +
@@ -236,7 +250,8 @@ func (s *Service) Run(ctx context.Context) error {
 
 // adminHandler serves the operator's own listener.
 func (s *Service) adminHandler() http.Handler {
-	listener := adminlistener.Listener{Log: s.Log, Metrics: s.Registry, Config: func() any { return s.shown }, Ready: s.server.Readiness}
+	listener := adminlistener.Listener{Log: s.Log, Metrics: s.Registry, Config: func() any { return s.shown },
+		Ready: s.server.Readiness}
 	if s.node.Prober != nil {
 		listener.Probes = s.node.Prober.Recent()
 	}
@@ -268,7 +283,8 @@ func (s *Service) maintainStore(ctx context.Context) {
 		case now := <-hour.C: // expired windows, stored answers, sessions, lock-outs and receipts
 			state := s.node.Store
 			for _, sweep := range []func(time.Time) (int, error){
-				state.SweepWindows, state.SweepAnswers, state.SweepSessions, state.SweepLockouts, state.SweepErasures, s.node.Feedback.Sweep,
+				state.SweepWindows, state.SweepAnswers, state.SweepSessions, state.SweepLockouts, state.SweepErasures,
+				s.node.Feedback.Sweep,
 			} {
 				_, failed := sweep(now)
 				err = errors.Join(err, failed)
@@ -289,7 +305,8 @@ func (s *Service) Close() error {
 	return errors.Join(errs...)
 }
 
-// showRoute answers where the mail of the domain or address in the query parameter "of" goes, and which node probes there.
+// showRoute answers where the mail of the domain or address in the query parameter "of" goes, and which node probes
+// there.
 func (s *Service) showRoute(w http.ResponseWriter, r *http.Request) {
 	whyNot := ""
 	if s.node.Prober != nil && s.flags.Anonymous() {

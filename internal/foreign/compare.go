@@ -89,7 +89,8 @@ func Compare(ours io.Reader, email string, theirs map[string]string, examples in
 		})
 		if i < 0 {
 			i = len(r.Disagreements)
-			r.Disagreements = append(r.Disagreements, Disagreement{Ours: strings.Clone(status), Theirs: other, Examples: []Evidence{}})
+			r.Disagreements = append(r.Disagreements,
+				Disagreement{Ours: strings.Clone(status), Theirs: other, Examples: []Evidence{}})
 		}
 		d := &r.Disagreements[i]
 		d.Addresses++

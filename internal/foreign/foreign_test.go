@@ -24,8 +24,9 @@ func TestDisagreementsAreFoundByReceiver(t *testing.T) {
 	c, err := Compare(strings.NewReader(ours), "email", theirs, 3)
 	require.NoError(t, err)
 	require.Equal(t, []int{3, 2, 1, 1}, []int{c.Both, c.Agree, c.OnlyOurs, c.OnlyTheirs})
-	require.Equal(t, Receiver{"gmail", 2, 1, []Disagreement{{"INVALID", "VALID", 1, []Evidence{{Email: "bo@example.org", Reason: "mailbox_not_found", Score: "3",
-		Code: "550", Message: "5.1.1 unknown", Host: "mx1.example.org"}}}}}, c.Receivers[0])
+	require.Equal(t, Receiver{"gmail", 2, 1, []Disagreement{{"INVALID", "VALID", 1,
+		[]Evidence{{Email: "bo@example.org", Reason: "mailbox_not_found", Score: "3",
+			Code: "550", Message: "5.1.1 unknown", Host: "mx1.example.org"}}}}}, c.Receivers[0])
 	require.Equal(t, "outlook", c.Receivers[1].Receiver)
 	none, err := Compare(strings.NewReader(ours), "email", theirs, 0)
 	require.NoError(t, err)

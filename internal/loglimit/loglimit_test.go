@@ -36,7 +36,8 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 		synctest.Wait()
 		text := out.String()
 		require.Equal(t, maxLines, strings.Count(text, `msg="refused a connection to this node"`), text)
-		require.Equal(t, 1, strings.Count(text, fmt.Sprintf(`message="refused a connection to this node" lines=%d`, unknown-maxLines)), text)
+		require.Equal(t, 1, strings.Count(text, fmt.Sprintf(`message="refused a connection to this node" lines=%d`,
+			unknown-maxLines)), text)
 		require.Equal(t, unknown, strings.Count(text, "an ordinary line"))
 		require.Contains(t, text, "something else")
 

@@ -43,9 +43,12 @@ func (p *Probing) Audit(table *engine.Table, parts AuditOptions) (*doctor.Doctor
 	if sessions == 0 {
 		sessions = defaultMaxSessions
 	}
-	cfg := doctor.Config{MailFrom: p.MailFrom, Servers: servers, Table: table, Exchange: exchangeDNS, Dial: DialFrom, SOCKS5: proxy,
-		AllowPrivate: p.AllowPrivateTargets, Port: p.SMTPPort, Target: parts.Target, DNSBLs: parts.DNSBLs, OpenFiles: openFiles, Sessions: sessions,
-		FS: vfs.Default, Folder: parts.Folder, Synced: clockSynced, NotBefore: newest(engine.DefaultTable()), Log: parts.Log, Metrics: parts.Metrics}
+	cfg := doctor.Config{MailFrom: p.MailFrom, Servers: servers, Table: table, Exchange: exchangeDNS, Dial: DialFrom,
+		SOCKS5:       proxy,
+		AllowPrivate: p.AllowPrivateTargets, Port: p.SMTPPort, Target: parts.Target, DNSBLs: parts.DNSBLs,
+		OpenFiles: openFiles, Sessions: sessions,
+		FS: vfs.Default, Folder: parts.Folder, Synced: clockSynced, NotBefore: newest(engine.DefaultTable()),
+		Log: parts.Log, Metrics: parts.Metrics}
 	if len(parts.DNSBLs) == 1 && parts.DNSBLs[0] == "none" {
 		cfg.DNSBLs = []string{}
 	}
@@ -59,7 +62,8 @@ func (p *Probing) Audit(table *engine.Table, parts AuditOptions) (*doctor.Doctor
 		if err != nil {
 			return nil, err
 		}
-		cfg.Identities = append(cfg.Identities, doctor.Identity{Local: id.Local, Public: id.Public, EHLO: id.EHLO, SOCKS5: id.SOCKS5})
+		cfg.Identities = append(cfg.Identities, doctor.Identity{Local: id.Local, Public: id.Public, EHLO: id.EHLO,
+			SOCKS5: id.SOCKS5})
 	}
 	return doctor.New(cfg)
 }

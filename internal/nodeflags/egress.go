@@ -11,8 +11,8 @@ import (
 	"probity/prober/source"
 )
 
-// Egress is one --egress, as given. It may hold a password, which is not shown with the configuration. A named type for the list of all
-// would make the parser refuse to repeat the flag.
+// Egress is one --egress, as given. It may hold a password, which is not shown with the configuration. A named type for
+// the list of all would make the parser refuse to repeat the flag.
 type Egress string
 
 // Proxy is --socks5, as given; the same holds for its password.
@@ -54,7 +54,8 @@ func addressLiteral(s string) bool {
 
 // Parse reads the flag.
 func (e Egress) Parse() (id source.Identity, err error) {
-	s, proxy, proxied := strings.Cut(string(e), egressProxyOption) // errors quote only what is before it: the proxy may have a password
+	// errors quote only what is before it: the proxy may have a password
+	s, proxy, proxied := strings.Cut(string(e), egressProxyOption)
 	addrs, ehlo, ok := strings.Cut(s, "=")
 	if !ok || ehlo == "" {
 		return source.Identity{}, fmt.Errorf("%w: --egress %q; write LOCAL[/PUBLIC]=EHLO-NAME, e.g. 192.0.2.10=mx.example.org", console.ErrUsage, s)
@@ -91,7 +92,8 @@ func ParseSource(s string) (local netip.Addr, published []string, err error) {
 	}
 	id, err := Egress(s + "=callbacks.invalid").Parse()
 	if err != nil {
-		return local, nil, fmt.Errorf("%w: --callback-source %q; write LOCAL[/PUBLIC], e.g. 192.0.2.10", console.ErrUsage, s)
+		return local, nil, fmt.Errorf("%w: --callback-source %q; write LOCAL[/PUBLIC], e.g. 192.0.2.10",
+			console.ErrUsage, s)
 	}
 	if err := checkBindable(id.Local); err != nil {
 		return local, nil, fmt.Errorf("%w: --callback-source %s: %v; give an address of this machine, and what receivers see behind a slash", console.ErrUsage, s, err)

@@ -19,7 +19,8 @@ import (
 
 // FuzzEgress: an accepted --egress has an EHLO name and complete addresses; a refused one is refused as wrong usage.
 func FuzzEgress(f *testing.F) {
-	for _, s := range []string{"192.0.2.1=mx.example.org", "10.0.0.5/192.0.2.1=mx.example.org", "=mx.example.org", "fe80::1%eth0=mx.example.org",
+	for _, s := range []string{"192.0.2.1=mx.example.org", "10.0.0.5/192.0.2.1=mx.example.org", "=mx.example.org",
+		"fe80::1%eth0=mx.example.org",
 		"192.0.2.1=[192.0.2.1]", "192.0.2.1=", "a/b=c", "/=x.example", "192.0.2.1=mx.example.org\r\nMAIL FROM"} {
 		f.Add(s)
 	}
@@ -51,11 +52,12 @@ func FuzzSource(f *testing.F) {
 	})
 }
 
-// TestResolverNames: the system resolves a name, and its error is reported. Not every system knows localhost: a bare Debian has
-// no /etc/hosts.
+// TestResolverNames: the system resolves a name, and its error is reported. Not every system knows localhost: a bare
+// Debian has no /etc/hosts.
 func TestResolverNames(t *testing.T) {
 	var r ResolverAddr
-	require.ErrorContains(t, r.UnmarshalText([]byte("no..name:53")), "lookup no..name") // an invalid name, so that no server is queried
+	// an invalid name, so that no server is queried
+	require.ErrorContains(t, r.UnmarshalText([]byte("no..name:53")), "lookup no..name")
 	err := r.UnmarshalText([]byte("localhost:53"))
 	if _, unknown := net.LookupHost("localhost"); unknown != nil {
 		require.ErrorContains(t, err, "lookup localhost")
@@ -66,18 +68,22 @@ func TestResolverNames(t *testing.T) {
 }
 
 func TestAddressLiterals(t *testing.T) {
-	for s, want := range map[string]bool{"[192.0.2.1]": true, "[IPv6:2001:db8::1]": true, "[2001:db8::1]": false, "[IPv6:192.0.2.1]": false, "[": false,
-		"[]": false, "192.0.2.1": false, "[192.0.2.1": false, "[0 0]": false, "[IPv6:fe80::1%eth0]": false, "[192.0.2.1]\r\nQUIT": false} {
+	for s, want := range map[string]bool{"[192.0.2.1]": true, "[IPv6:2001:db8::1]": true, "[2001:db8::1]": false,
+		"[IPv6:192.0.2.1]": false, "[": false,
+		"[]": false, "192.0.2.1": false, "[192.0.2.1": false, "[0 0]": false, "[IPv6:fe80::1%eth0]": false,
+		"[192.0.2.1]\r\nQUIT": false} {
 		require.Equal(t, want, addressLiteral(s), "%q", s)
 	}
 }
 
 func TestResolverAddresses(t *testing.T) {
-	for _, s := range []string{"", ":53", "192.0.2.53", "192.0.2.53:0", "192.0.2.53:99999", "2001:db8::1", "[192.0.2.53"} {
+	for _, s := range []string{"", ":53", "192.0.2.53", "192.0.2.53:0", "192.0.2.53:99999", "2001:db8::1",
+		"[192.0.2.53"} {
 		var r ResolverAddr
 		require.ErrorContains(t, r.UnmarshalText([]byte(s)), "write HOST:PORT", "%q", s)
 	}
-	for s, want := range map[string]string{"192.0.2.53:53": "192.0.2.53:53", "[2001:db8::1]:5353": "[2001:db8::1]:5353"} {
+	for s, want := range map[string]string{"192.0.2.53:53": "192.0.2.53:53",
+		"[2001:db8::1]:5353": "[2001:db8::1]:5353"} {
 		var r ResolverAddr
 		require.NoError(t, r.UnmarshalText([]byte(s)), s)
 		require.Equal(t, want, r.String(), s)
@@ -91,7 +97,8 @@ func TestProxyLossAndReturnAreLoggedOnce(t *testing.T) {
 	var words bytes.Buffer
 	var failure error
 	const proxy = "192.0.2.1:1080"
-	w := &proxyWatch{unreachable: map[string]*atomic.Bool{proxy: new(atomic.Bool)}, log: slog.New(slog.NewTextHandler(&words, nil)),
+	w := &proxyWatch{unreachable: map[string]*atomic.Bool{proxy: new(atomic.Bool)},
+		log:  slog.New(slog.NewTextHandler(&words, nil)),
 		dial: func(context.Context, netip.Addr, string, string) (net.Conn, error) { return nil, failure }}
 	over, end := context.WithCancel(t.Context())
 	end()

@@ -115,7 +115,8 @@ func (p *Probing) Table() (*engine.Table, error) {
 			return nil, fmt.Errorf("%w: --providers: %v", console.ErrUsage, err)
 		}
 		if table, err = table.Override(data); err != nil {
-			return nil, fmt.Errorf("%w: --providers %s: %v; probity providers check says more", console.ErrUsage, p.Providers, err)
+			return nil, fmt.Errorf("%w: --providers %s: %v; probity providers check says more", console.ErrUsage,
+				p.Providers, err)
 		}
 	}
 	if len(p.RetrySchedule) > 0 {

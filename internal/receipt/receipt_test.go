@@ -34,7 +34,8 @@ func TestReceiptIsVerified(t *testing.T) {
 	require.NotContains(t, string(text), "ann@")
 	var indented bytes.Buffer
 	require.NoError(t, json.Indent(&indented, text, "", "  "))
-	for _, form := range []string{string(text), indented.String() + "\n", `{"email":"x","receipt":` + string(text) + `}`} {
+	for _, form := range []string{string(text), indented.String() + "\n",
+		`{"email":"x","receipt":` + string(text) + `}`} {
 		r, err := Parse([]byte(form))
 		require.NoError(t, err)
 		require.NoError(t, r.Verify(nil))
@@ -75,7 +76,8 @@ func TestReceiptOfAnotherKeyIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	r, err := Parse(other)
 	require.NoError(t, err)
-	keys, err := ParseKeys([]byte(`{"keys":[{"public_key":"` + base64.StdEncoding.EncodeToString(public(1)) + `","key_id":"x"}]}`))
+	keys, err := ParseKeys([]byte(`{"keys":[{"public_key":"` + base64.StdEncoding.EncodeToString(public(1)) +
+		`","key_id":"x"}]}`))
 	require.NoError(t, err)
 	require.ErrorIs(t, r.Verify(keys), ErrUnknownKey)
 }
@@ -85,7 +87,8 @@ func TestCanonicalForm(t *testing.T) {
 	v, err := decode([]byte(`{"string":"\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/","literals":[null,true,false],"\ud83d\ude00":1,"\ufb33":2,"\r":3,"1":4,"\u0080":5,"\u00f6":6,"\u20ac":7}`))
 	require.NoError(t, err)
 	require.Equal(t, "{\"\\r\":3,\"1\":4,\"literals\":[null,true,false],\"string\":\"€$\\u000f\\nA'B\\\"\\\\\\\\\\\"/\",\"\u0080\":5,\"ö\":6,\"€\":7,\"😀\":1,\"\ufb33\":2}", string(appendCanonical(nil, v)))
-	for _, bad := range []string{"", "{", `{"a":1,"a":1}`, `{"a":1.5}`, `{"a":1e3}`, `{"a":-0}`, "[1] 2", "\"\xff\"", strings.Repeat("[", 99), `{"a":99999999999999999}`} {
+	for _, bad := range []string{"", "{", `{"a":1,"a":1}`, `{"a":1.5}`, `{"a":1e3}`, `{"a":-0}`, "[1] 2", "\"\xff\"",
+		strings.Repeat("[", 99), `{"a":99999999999999999}`} {
 		_, err := decode([]byte(bad))
 		require.Error(t, err, bad)
 	}

@@ -123,7 +123,8 @@ func (a *acmeAuthority) payload(r *http.Request) map[string]any {
 	}
 	raw, _ := base64.RawURLEncoding.DecodeString(jws.Protected)
 	if json.Unmarshal(raw, &head) == nil && head.JWK != nil { // RFC 7638
-		sum := sha256.Sum256([]byte(`{"crv":"` + head.JWK.Crv + `","kty":"` + head.JWK.Kty + `","x":"` + head.JWK.X + `","y":"` + head.JWK.Y + `"}`))
+		sum := sha256.Sum256([]byte(`{"crv":"` + head.JWK.Crv + `","kty":"` + head.JWK.Kty + `","x":"` + head.JWK.X +
+			`","y":"` + head.JWK.Y + `"}`))
 		a.thumbprint = base64.RawURLEncoding.EncodeToString(sum[:])
 	}
 	var payload map[string]any

@@ -29,8 +29,9 @@ import (
 )
 
 func TestEndingDecidesTheForm(t *testing.T) {
-	for path, want := range map[string]results.Form{"r.CSV": {Format: results.CSV, Compress: results.None}, "a.b/r.csv.gz": {Format: results.CSV, Compress: results.Gzip},
-		"r.jsonl.zst": {Format: results.JSONL, Compress: results.Zstd}} {
+	for path, want := range map[string]results.Form{"r.CSV": {Format: results.CSV, Compress: results.None},
+		"a.b/r.csv.gz": {Format: results.CSV, Compress: results.Gzip},
+		"r.jsonl.zst":  {Format: results.JSONL, Compress: results.Zstd}} {
 		form, err := resultFormOf(path)
 		require.NoError(t, err, path)
 		require.Equal(t, want, form, path)
@@ -41,7 +42,8 @@ func TestEndingDecidesTheForm(t *testing.T) {
 	}
 }
 
-// TestResultIsNotWrittenOver: a result that is there, and the list itself, stay without --force; an interrupted run continues.
+// TestResultIsNotWrittenOver: a result that is there, and the list itself, stay without --force; an interrupted run
+// continues.
 func TestResultIsNotWrittenOver(t *testing.T) {
 	at := func(name string) string { return filepath.Join(t.TempDir(), name) }
 	list, result := at("list.csv"), at("result.csv")
@@ -54,7 +56,8 @@ func TestResultIsNotWrittenOver(t *testing.T) {
 	require.NoError(t, os.Mkdir(result+progressFolder, 0o700))
 	require.NoError(t, check(Command{Output: result}))
 	require.ErrorContains(t, check(Command{Output: list, Force: true}), "is the list itself")
-	require.ErrorContains(t, check(Command{Output: filepath.Join(filepath.Dir(result), "none", "r.csv")}), "there is no such folder")
+	require.ErrorContains(t, check(Command{Output: filepath.Join(filepath.Dir(result), "none", "r.csv")}),
+		"there is no such folder")
 }
 
 // newListCommand is a command that verifies list into result, with a DNS server that does not answer.
@@ -81,9 +84,12 @@ func quietConsole() *console.IO {
 // TestFailedStartLeavesNoProgress: a run that fails before the list is a job removes the folder that it made.
 func TestFailedStartLeavesNoProgress(t *testing.T) {
 	for name, spoil := range map[string]func(*Command){
-		"flags":             func(c *Command) { c.Providers = c.Output + ".none" },
-		"the prober's part": func(c *Command) { c.MailFrom, c.Egress = "a@b.example", []nodeflags.Egress{"192.0.2.1=mx.b.example"} },
-		"the list":          func(c *Command) { c.Column = "other" },
+		"flags": func(c *Command) { c.Providers = c.Output + ".none" },
+		"the prober's part": func(c *Command) {
+			c.MailFrom, c.Egress = "a@b.example",
+				[]nodeflags.Egress{"192.0.2.1=mx.b.example"}
+		},
+		"the list": func(c *Command) { c.Column = "other" },
 	} {
 		list, result := writeList(t)
 		c := newListCommand(list, result)
@@ -93,8 +99,8 @@ func TestFailedStartLeavesNoProgress(t *testing.T) {
 	}
 }
 
-// TestFolderWithoutJobIsNoProgress: a folder in which no list became a job does not let a run write over a result, and keeps no list on
-// standard input from being verified.
+// TestFolderWithoutJobIsNoProgress: a folder in which no list became a job does not let a run write over a result, and
+// keeps no list on standard input from being verified.
 func TestFolderWithoutJobIsNoProgress(t *testing.T) {
 	list, result := writeList(t)
 	require.NoError(t, os.WriteFile(result, []byte("of another run"), 0o600))
@@ -113,7 +119,8 @@ func TestFolderWithoutJobIsNoProgress(t *testing.T) {
 	require.NoDirExists(t, result+progressFolder)
 }
 
-// TestFolderOfOtherFilesIsLeftAlone: a folder in the place of the progress that has files but no store is refused, whatever the list is.
+// TestFolderOfOtherFilesIsLeftAlone: a folder in the place of the progress that has files but no store is refused,
+// whatever the list is.
 func TestFolderOfOtherFilesIsLeftAlone(t *testing.T) {
 	list, result := writeList(t)
 	mine := filepath.Join(result+progressFolder, "mine.txt")
@@ -126,7 +133,8 @@ func TestFolderOfOtherFilesIsLeftAlone(t *testing.T) {
 	for _, c := range []*Command{newListCommand(list, result), newListCommand(stdin, result), refused} {
 		err := c.Run(t.Context(), quietConsole())
 		require.ErrorIs(t, err, console.ErrUsage)
-		require.ErrorContains(t, err, result+progressFolder+" is there and holds no progress; move it away, or name another --output")
+		require.ErrorContains(t, err, result+progressFolder+
+			" is there and holds no progress; move it away, or name another --output")
 	}
 	info, err := os.Stat(mine)
 	require.NoError(t, err)
@@ -134,8 +142,8 @@ func TestFolderOfOtherFilesIsLeftAlone(t *testing.T) {
 	require.NoFileExists(t, result)
 }
 
-// TestInterruptedRunGoesOn: once the list is a job its progress is kept, and goes on into a result that is there meanwhile. A list on standard
-// input is refused and leaves it alone.
+// TestInterruptedRunGoesOn: once the list is a job its progress is kept, and goes on into a result that is there
+// meanwhile. A list on standard input is refused and leaves it alone.
 func TestInterruptedRunGoesOn(t *testing.T) {
 	list, result := writeList(t)
 	c, dir := newListCommand(list, result), result+progressFolder
@@ -147,15 +155,17 @@ func TestInterruptedRunGoesOn(t *testing.T) {
 
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	require.EqualError(t, c.Run(ctx, quietConsole()), "interrupted; what is known is in "+dir+", the same command goes on from there")
-	require.ErrorContains(t, newListCommand(stdin, result).Run(t.Context(), quietConsole()), "a list on standard input cannot go on from it")
+	require.EqualError(t, c.Run(ctx, quietConsole()),
+		"interrupted; what is known is in "+dir+", the same command goes on from there")
+	require.ErrorContains(t, newListCommand(stdin, result).Run(t.Context(), quietConsole()),
+		"a list on standard input cannot go on from it")
 	require.NoError(t, os.WriteFile(result, nil, 0o600))
 	require.NoError(t, newListCommand(list, result).Run(t.Context(), quietConsole()))
 	require.NoDirExists(t, dir)
 }
 
-// TestListOnStdinLeavesAnotherRunsProgress: another run makes the folder and opens the store in it while this one reads its provider
-// table, from a pipe.
+// TestListOnStdinLeavesAnotherRunsProgress: another run makes the folder and opens the store in it while this one reads
+// its provider table, from a pipe.
 func TestListOnStdinLeavesAnotherRunsProgress(t *testing.T) {
 	_, result := writeList(t)
 	c := newListCommand(stdin, result)
@@ -166,7 +176,8 @@ func TestListOnStdinLeavesAnotherRunsProgress(t *testing.T) {
 	pipe, err := os.OpenFile(c.Providers, os.O_WRONLY, 0) // waits until the run opens it
 	require.NoError(t, err)
 	other := newListCommand(stdin, result)
-	n, err := app.OpenNode(&other.Probing, app.NodeConfig{FS: vfs.Default, Dir: result + progressFolder, Log: slog.New(slog.DiscardHandler)})
+	n, err := app.OpenNode(&other.Probing, app.NodeConfig{FS: vfs.Default, Dir: result + progressFolder,
+		Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	require.NoError(t, pipe.Close()) // an empty table changes nothing
 	require.Error(t, <-ended)
@@ -181,8 +192,10 @@ func TestProgressIsOfOneListAndItsOptions(t *testing.T) {
 	require.NoError(t, os.WriteFile(list, []byte("email,name\nann@shop.example,Ann\n"), 0o600))
 	require.NoError(t, os.WriteFile(other, []byte("email,name\nbob@shop.example,Bob\n"), 0o600))
 	var words bytes.Buffer
-	flags := nodeflags.Probing{DNS: []nodeflags.ResolverAddr{{AddrPort: netip.MustParseAddrPort("127.0.0.1:1")}}, SMTPPort: 25}
-	l := listJob{Command: &Command{Probing: flags, Output: filepath.Join(at, "r.csv"), MaxAge: app.Period(time.Hour)}, con: &console.IO{Err: &words}, file: list,
+	flags := nodeflags.Probing{DNS: []nodeflags.ResolverAddr{{AddrPort: netip.MustParseAddrPort("127.0.0.1:1")}},
+		SMTPPort: 25}
+	l := listJob{Command: &Command{Probing: flags, Output: filepath.Join(at, "r.csv"), MaxAge: app.Period(time.Hour)},
+		con: &console.IO{Err: &words}, file: list,
 		dir: filepath.Join(at, "r.csv.progress")}
 	n, err := app.OpenNode(&flags, app.NodeConfig{FS: vfs.Default, Dir: l.dir, Log: l.con.Log()})
 	require.NoError(t, err)
@@ -203,7 +216,8 @@ func TestProgressIsOfOneListAndItsOptions(t *testing.T) {
 		change(&changed)
 		_, err := changed.findOrAcceptJob(t.Context(), n)
 		require.ErrorContains(t, err, l.dir+" holds the progress of another list or of other options", name)
-		require.ErrorContains(t, err, "repeat that command with its version, name another -o, or delete that folder", name)
+		require.ErrorContains(t, err, "repeat that command with its version, name another -o, or delete that folder",
+			name)
 	}
 	require.Empty(t, words.String())
 	same, err := l.findOrAcceptJob(t.Context(), n)
@@ -220,10 +234,11 @@ func TestProgressOfAnOlderVersionIsKept(t *testing.T) {
 	require.NoError(t, err)
 	content, err := os.ReadFile(list)
 	require.NoError(t, err)
-	_, err = n.Coordinator.Accept(t.Context(), ingest.Upload{Body: bytes.NewReader(content), Options: ingest.Options{MaxHours: ingest.MaxHours, Parts: func(j *store.Job) []store.Part {
-		j.Name = fmt.Sprintf("%x", sha256.Sum256(content))
-		return nil
-	}}})
+	_, err = n.Coordinator.Accept(t.Context(), ingest.Upload{Body: bytes.NewReader(content),
+		Options: ingest.Options{MaxHours: ingest.MaxHours, Parts: func(j *store.Job) []store.Part {
+			j.Name = fmt.Sprintf("%x", sha256.Sum256(content))
+			return nil
+		}}})
 	require.NoError(t, errors.Join(err, n.Close()))
 	err = c.Run(t.Context(), quietConsole())
 	require.ErrorContains(t, err, "or an older version began it; repeat that command with its version")

@@ -38,8 +38,8 @@ func serverFailure(w dns.ResponseWriter, q *dns.Msg) {
 	_ = w.WriteMsg(new(dns.Msg).SetRcode(q, dns.RcodeServerFailure))
 }
 
-// TestRunWithoutAnyDNSAnswerFails: the result is written and the error names the resolver. SERVFAIL is an answer, and a run that asks
-// nothing has nothing to miss.
+// TestRunWithoutAnyDNSAnswerFails: the result is written and the error names the resolver. SERVFAIL is an answer, and a
+// run that asks nothing has nothing to miss.
 func TestRunWithoutAnyDNSAnswerFails(t *testing.T) {
 	const valid, syntax = "ann@shop.example", "not an address"
 	for name, c := range map[string]struct {

@@ -171,7 +171,8 @@ func checkListFile(file string) error {
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s is not an address, as it has no \"@\", and there is no such file", console.Printable(file))
+		return fmt.Errorf("%s is not an address, as it has no \"@\", and there is no such file",
+			console.Printable(file))
 	case err != nil:
 		return err
 	case info.IsDir():

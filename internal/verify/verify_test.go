@@ -17,7 +17,8 @@ import (
 func TestLongAddressLeavesTheTableReadable(t *testing.T) {
 	long := strings.Repeat("a", 3000)
 	answers := []results.Single{
-		{Email: long + "@gmial.example", DidYouMean: long + "@gmail.example", Verdict: engine.Verdict{MX: []string{long + ".mx.example"}}},
+		{Email: long + "@gmial.example", DidYouMean: long + "@gmail.example",
+			Verdict: engine.Verdict{MX: []string{long + ".mx.example"}}},
 		{Email: "ann@shop.example"},
 	}
 	var out bytes.Buffer

@@ -87,7 +87,8 @@ func (o *Opener) SourceFor(a netip.Addr, src *source.Source) *source.Source {
 	return nil
 }
 
-// LacksIdentity reports whether src must not connect to a: that is public, and no EHLO host name or no MAIL FROM is configured.
+// LacksIdentity reports whether src must not connect to a: that is public, and no EHLO host name or no MAIL FROM is
+// configured.
 func (o *Opener) LacksIdentity(src *source.Source, a netip.Addr) bool {
 	return (o.MailFrom == "" || !src.HasHostName()) && smtp.ClassOf(a) != smtp.Private
 }

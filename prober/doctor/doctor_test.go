@@ -80,10 +80,14 @@ var misconfigurations = []struct {
 	}, "ptr", Warn, "dial-up", "PTR record to mx.sender.org"},
 	{"no SPF", func(w *fakeInternet) { w.removeRecords("sender.org.", dns.TypeTXT) }, "spf", Warn, "no SPF record",
 		"v=spf1 ip4:25.0.0.1 -all"},
-	{"SPF forbids", func(w *fakeInternet) { w.set(`sender.org. TXT "v=spf1 ip4:25.0.0.7 -all"`) }, "spf", Fail, "forbids", "add ip4:25.0.0.1"},
-	{"SPF disowns", func(w *fakeInternet) { w.set(`sender.org. TXT "v=spf1 ~all"`) }, "spf", Warn, "softfail", "add ip4:25.0.0.1"},
-	{"SPF permits the world", func(w *fakeInternet) { w.set(`sender.org. TXT "v=spf1 +all"`) }, "spf", Warn, "whole world", "-all"},
-	{"two SPF records", func(w *fakeInternet) { w.add(`sender.org. TXT "v=spf1 -all"`) }, "spf", Fail, "multiple matching", "correct the SPF record"},
+	{"SPF forbids", func(w *fakeInternet) { w.set(`sender.org. TXT "v=spf1 ip4:25.0.0.7 -all"`) }, "spf", Fail,
+		"forbids", "add ip4:25.0.0.1"},
+	{"SPF disowns", func(w *fakeInternet) { w.set(`sender.org. TXT "v=spf1 ~all"`) }, "spf", Warn, "softfail",
+		"add ip4:25.0.0.1"},
+	{"SPF permits the world", func(w *fakeInternet) { w.set(`sender.org. TXT "v=spf1 +all"`) }, "spf", Warn,
+		"whole world", "-all"},
+	{"two SPF records", func(w *fakeInternet) { w.add(`sender.org. TXT "v=spf1 -all"`) }, "spf", Fail,
+		"multiple matching", "correct the SPF record"},
 	{"SPF fails to resolve", func(w *fakeInternet) {
 		w.set(`sender.org. TXT "v=spf1 include:gone.org -all"`)
 		w.rcode["gone.org."] = dns.RcodeServerFailure

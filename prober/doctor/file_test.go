@@ -43,16 +43,20 @@ func TestProviderFileRemarks(t *testing.T) {
 				"fail 9 provider.limits.refusals_per_hour: 9000000: from 0"}},
 		{"wrong type", "[[provider]]\nid = \"google\"\n[provider.limits]\nconnections = \"many\"\n",
 			[]string{"fail 4 provider.limits.connections: "}},
-		{"a new one without mx", "[[provider]]\nid = \"mine\"\nname = \"Mine\"\n", []string{`fail 1 provider: "mine": mx is missing`}},
-		{"an mx of another", "[[provider]]\nid = \"mine\"\nname = \"Mine\"\nmx = [\".google.com\"]\n", []string{`fail 1 provider: "mine": mx ".google.com" belongs to`}},
+		{"a new one without mx", "[[provider]]\nid = \"mine\"\nname = \"Mine\"\n",
+			[]string{`fail 1 provider: "mine": mx is missing`}},
+		{"an mx of another", "[[provider]]\nid = \"mine\"\nname = \"Mine\"\nmx = [\".google.com\"]\n",
+			[]string{`fail 1 provider: "mine": mx ".google.com" belongs to`}},
 		{"a rule without an id", "[[provider]]\nid = \"google\"\n[[provider.rule]]\nmeaning = \"blocked\"\n",
 			[]string{"fail 3 provider.rule: "}},
-		{"a rule with a bad meaning", "[[rule]]\nid = \"x\"\n# why\nmeaning = \"dead\"\ntext = '''a # \" b'''\n", []string{`fail 4 rule.meaning: "dead": one of `}},
+		{"a rule with a bad meaning", "[[rule]]\nid = \"x\"\n# why\nmeaning = \"dead\"\ntext = '''a # \" b'''\n",
+			[]string{`fail 4 rule.meaning: "dead": one of `}},
 		{"a rule with a bad action", "[[rule]]\nid = \"x\"\nmeaning = \"blocked\"\naction = \"run\"\n",
 			[]string{"fail 4 rule.action: "}},
 		{"bad vetoes", "[[veto]]\nid = \"v\"\nmeaning = \"no_mailbox\"\ntext = [\"abc def\"]\n[[veto]]\nid = \"w\"\nmeaning = \"policy\"\n", []string{
 			"fail 3 veto.meaning: meaning no_mailbox: ", `fail 5 veto: "w": text is missing`}},
-		{"given twice", "[[provider]]\nid = \"google\"\n[[provider]]\nid = \"google\"\n", []string{`fail 3 provider: "google": given twice`}},
+		{"given twice", "[[provider]]\nid = \"google\"\n[[provider]]\nid = \"google\"\n",
+			[]string{`fail 3 provider: "google": given twice`}},
 		{"all of one provider", `[[provider]]
 id = "google"
 probe = "maybe"
@@ -73,16 +77,20 @@ id = "c"
 meaning = "blocked"
 action = "slow"
 `, []string{`fail 3 provider.probe: ["maybe"]: on or off`, "fail 4 provider.wide: true or false is expected, found 3", "fail 5 provider.foo: unknown key", "fail 7 provider.limits.recipients_per_minute: a whole number is expected, found the text \"many\"",
-			"fail 8 provider.limits.connections: -1: from 0", `fail 11 provider.rule.meaning: "nonsense": one of`, `fail 12 provider.rule.text: "x": fewer than two letters`,
+			"fail 8 provider.limits.connections: -1: from 0", `fail 11 provider.rule.meaning: "nonsense": one of`,
+			`fail 12 provider.rule.text: "x": fewer than two letters`,
 			"fail 13 provider.rule: provider \"google\": rule \"google/b\": no_mailbox needs an enhanced code or a text", "fail 19 provider.rule.action: provider \"google\": rule \"google/c\": action slow needs a duration"}},
-		{"all of one head", "[[provider]]\nid = \"mine\"\n", []string{`fail 1 provider: "mine": name is missing`, `fail 1 provider: "mine": mx is missing`}},
+		{"all of one head", "[[provider]]\nid = \"mine\"\n",
+			[]string{`fail 1 provider: "mine": name is missing`, `fail 1 provider: "mine": mx is missing`}},
 		{"all of one head, behind an mx of another",
 			"[[provider]]\nid = \"mine\"\nmx = [\".google.com\"]\nwide = 3\n[[provider.rule]]\nid = \"a\"\n[[provider.rule]]\nmeaning = \"blocked\"\n", []string{
-				`fail 1 provider: "mine": name is missing`, `fail 1 provider: "mine": mx ".google.com" belongs to`, "fail 4 provider.wide: ", "fail 5 provider.rule: ", "fail 7 provider.rule: "}},
+				`fail 1 provider: "mine": name is missing`, `fail 1 provider: "mine": mx ".google.com" belongs to`,
+				"fail 4 provider.wide: ", "fail 5 provider.rule: ", "fail 7 provider.rule: "}},
 		{"given twice, and bad otherwise", "[[provider]]\nid = \"google\"\n[[provider]]\nid = \"google\"\nprobe = \"perhaps\"\n[[provider.rule]]\nid = \"a\"\n", []string{
 			`fail 3 provider: "google": given twice`, "fail 5 provider.probe: ", "fail 6 provider.rule: "}},
 		{"a head without a name above limits", "[[provider]]\nid = \"mine\"\n[provider.limits]\nconnections = 1\n[[provider.rule]]\nid = \"a\"\n", []string{
-			`fail 1 provider: "mine": name is missing`, `fail 1 provider: "mine": mx is missing`, "fail 5 provider.rule: "}},
+			`fail 1 provider: "mine": name is missing`, `fail 1 provider: "mine": mx is missing`,
+			"fail 5 provider.rule: "}},
 		{"a bad id and a bad rule", "[[provider]]\nid = \"Google Mail\"\n[[provider.rule]]\nid = \"a\"\n",
 			[]string{"fail 2 provider.id: ", "fail 3 provider.rule: "}},
 		{"a bad name and no mx", "[[provider]]\nid = \"mine\"\nname = 7\n",

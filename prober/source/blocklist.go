@@ -114,7 +114,8 @@ func (src *Source) LoadQuarantine(c *cache.Cache, again time.Duration, now time.
 		src.trials[Delisting].at = src.quarantinedUntil
 	}
 	if ok && len(state) == 8 {
-		src.quarantinedUntil, src.trials[Delisting].at = now.Add(time.UnixMilli(int64(binary.BigEndian.Uint64(state))).Sub(now)), now.Add(again)
+		until := time.UnixMilli(int64(binary.BigEndian.Uint64(state)))
+		src.quarantinedUntil, src.trials[Delisting].at = now.Add(until.Sub(now)), now.Add(again)
 	}
 	return err
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Status is the status of a node, for people and dashboards. It decides nothing but which source is asked at a wide provider.
+// Status is the status of a node, for people and dashboards. It decides nothing but which source is asked at a wide
+// provider.
 type Status struct {
 	ReadyQueues, Sessions, Rows  int
 	Recipients                   uint64 // sent since the node's start, decoys included
@@ -37,8 +38,8 @@ const (
 	StateTrial       = "trial"
 )
 
-// Counter is a counter of a node since its start, for people: "probity_prober_actions_total{pause}", with the values of its labels in
-// the order of their names.
+// Counter is a counter of a node since its start, for people: "probity_prober_actions_total{pause}", with the values of
+// its labels in the order of their names.
 type Counter struct {
 	Name  string
 	Count uint64

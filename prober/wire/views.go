@@ -64,10 +64,12 @@ type Trace struct {
 	Message  string    `json:"message,omitempty"` // redacted
 	Attempts int       `json:"attempts"`          // this one included
 	Egress   string    `json:"egress"`
-	Decoy    *Decoy    `json:"decoy,omitempty"` // what the verdict rests on in addition to the reply; nil where none was asked
+	// what the verdict rests on in addition to the reply; nil where none was asked
+	Decoy *Decoy `json:"decoy,omitempty"`
 }
 
-// Decoy is what the decoy of a probe's domain has shown at its host, at the time or up to a week before. There is no address in it.
+// Decoy is what the decoy of a probe's domain has shown at its host, at the time or up to a week before. There is no
+// address in it.
 type Decoy struct {
 	At       time.Time `json:"time"`
 	Event    string    `json:"event"`
@@ -112,6 +114,7 @@ type Views interface {
 	ReadyQueues() []ReadyQueue
 	// Traces are recent probes, the newest first. An error says what is wrong with the query.
 	Traces(Query) ([]Trace, error)
-	// EndQuarantine ends the quarantine of a route at an identity, of all its routes for "". It reports whether there was one.
+	// EndQuarantine ends the quarantine of a route at an identity, of all its routes for "". It reports whether there
+	// was one.
 	EndQuarantine(egress, route string) bool
 }

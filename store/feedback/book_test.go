@@ -82,9 +82,12 @@ func rows(t testing.TB, b *Book, account string) []outcome.Row {
 func TestReportsAreMatchedWithTheLatestVerdictBefore(t *testing.T) {
 	b := newBook(t)
 	risky := outcome.BinOf("gmail", engine.Risky, engine.ReasonCatchAll, 60)
-	lists := map[string]Verdict{"Ann@Example.org": {noon.Add(2 * time.Hour), risky}, "ann@example.org": {noon, valid}, "bo@example.org": {noon, valid}}
-	require.Equal(t, Added{Accepted: 5}, add(t, b, "a", b.report("ANN@example.org", 1, outcome.Delivered), b.report("bo@example.org", -1, outcome.Bounced),
-		b.report("bo@example.org", 24*31, outcome.Bounced), b.report("nobody@example.org", 1, outcome.Bounced), b.report("ann@example.org", 3, outcome.Bounced)))
+	lists := map[string]Verdict{"Ann@Example.org": {noon.Add(2 * time.Hour), risky}, "ann@example.org": {noon, valid},
+		"bo@example.org": {noon, valid}}
+	require.Equal(t, Added{Accepted: 5}, add(t, b, "a", b.report("ANN@example.org", 1, outcome.Delivered),
+		b.report("bo@example.org", -1, outcome.Bounced),
+		b.report("bo@example.org", 24*31, outcome.Bounced), b.report("nobody@example.org", 1, outcome.Bounced),
+		b.report("ann@example.org", 3, outcome.Bounced)))
 	s, err := b.Summary("a")
 	require.NoError(t, err)
 	require.EqualValues(t, 5, s.Waiting)
@@ -105,7 +108,8 @@ func TestReportsAreMatchedWithTheLatestVerdictBefore(t *testing.T) {
 func TestRepeatedReportsCountOnce(t *testing.T) {
 	b := newBook(t)
 	lists := map[string]Verdict{"ann@example.org": {noon, valid}}
-	first := []Report{b.report("ann@example.org", 1, outcome.Delivered), b.report("ann@example.org", 2, outcome.Delivered)}
+	first := []Report{b.report("ann@example.org", 1, outcome.Delivered),
+		b.report("ann@example.org", 2, outcome.Delivered)}
 	require.Equal(t, Added{Accepted: 2}, add(t, b, "a", first...))
 	require.Equal(t, Added{Repeated: 2}, add(t, b, "a", first...))
 	require.NoError(t, match(b, lists))
@@ -116,13 +120,15 @@ func TestRepeatedReportsCountOnce(t *testing.T) {
 	require.Equal(t, Added{Accepted: 1}, add(t, b, "a", bounce))
 	require.NoError(t, match(b, lists))
 	require.Equal(t, outcome.Counts{outcome.Bounced: 1}, rows(t, b, "a")[0].Counts)
-	require.Equal(t, Added{Accepted: 1, Repeated: 2}, add(t, b, "a", bounce, first[0], b.report("ann@example.org", 6, outcome.Delivered)))
+	require.Equal(t, Added{Accepted: 1, Repeated: 2},
+		add(t, b, "a", bounce, first[0], b.report("ann@example.org", 6, outcome.Delivered)))
 	require.NoError(t, match(b, lists))
 	require.Equal(t, outcome.Counts{outcome.Bounced: 1}, rows(t, b, "a")[0].Counts)
 	lists["ann@example.org"] = Verdict{noon.Add(7 * time.Hour), valid}
 	add(t, b, "a", b.report("ann@example.org", 8, outcome.Delivered))
 	require.NoError(t, match(b, lists))
-	require.Equal(t, outcome.Counts{outcome.Bounced: 1, outcome.Delivered: 1}, rows(t, b, "a")[0].Counts, "of another verdict")
+	require.Equal(t, outcome.Counts{outcome.Bounced: 1, outcome.Delivered: 1}, rows(t, b, "a")[0].Counts,
+		"of another verdict")
 }
 
 func TestReceiptsNameAddresses(t *testing.T) {
@@ -140,7 +146,8 @@ func TestErasureReachesFeedback(t *testing.T) {
 	b := newBook(t)
 	lists := map[string]Verdict{"ann@example.org": {noon, valid}, "bo@example.org": {noon, valid}}
 	for _, account := range []string{"a", "b"} {
-		add(t, b, account, b.report("ann@example.org", 1, outcome.Delivered), b.report("bo@example.org", 1, outcome.Delivered))
+		add(t, b, account, b.report("ann@example.org", 1, outcome.Delivered),
+			b.report("bo@example.org", 1, outcome.Delivered))
 	}
 	require.NoError(t, match(b, lists))
 	add(t, b, "a", b.report("ann@example.org", 2, outcome.Bounced))
@@ -237,7 +244,8 @@ func TestProbabilityFollowsOutcomes(t *testing.T) {
 	for _, f := range families {
 		fmt.Fprintln(&text, f)
 	}
-	require.Contains(t, strings.Join(strings.Fields(text.String()), " "), `label:{name:"outcome" value:"delivered"} label:{name:"receiver" value:"gmail"} label:{name:"status" value:"VALID"} gauge:{value:180}`)
+	require.Contains(t, strings.Join(strings.Fields(text.String()), " "),
+		`label:{name:"outcome" value:"delivered"} label:{name:"receiver" value:"gmail"} label:{name:"status" value:"VALID"} gauge:{value:180}`)
 	require.NoError(t, s.Close())
 }
 
@@ -266,7 +274,8 @@ var verdicts = map[string]Verdict{"ann@example.org": {noon, valid}, "bo@example.
 // steps are the steps of feedback, each of which can be repeated.
 var steps = []func(b *Book) error{
 	func(b *Book) error {
-		_, err := b.Add("a", []Report{b.report("ann@example.org", 1, outcome.Delivered), b.report("bo@example.org", 1, outcome.Bounced),
+		_, err := b.Add("a", []Report{b.report("ann@example.org", 1, outcome.Delivered),
+			b.report("bo@example.org", 1, outcome.Bounced),
 			b.report("cy@example.org", 1, outcome.Delivered)})
 		return err
 	},
@@ -309,7 +318,8 @@ func failStep(t *testing.T, kind errorfs.OpKind, percent int, n int64) bool {
 		disk.armed.Store(false)
 		require.NoError(t, s.Close())
 	}
-	s, b = open(t, disk.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(uint64(n), uint64(kind)))}))
+	s, b = open(t, disk.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent,
+		RNG: rand.New(rand.NewPCG(uint64(n), uint64(kind)))}))
 	for _, step := range steps[done:] {
 		require.NoError(t, step(b))
 	}

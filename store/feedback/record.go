@@ -86,7 +86,8 @@ func readBin(b []byte) (bin outcome.Bin, ok bool) {
 	if len(b) < 3 || b[0] > byte(engine.Invalid) || int(b[1]) >= engine.Reasons || b[2] > 100 {
 		return bin, false
 	}
-	return outcome.Bin{Status: engine.Status(b[0]), Reason: engine.Reason(b[1]), Band: b[2], Receiver: string(b[3:])}, true
+	return outcome.Bin{Status: engine.Status(b[0]), Reason: engine.Reason(b[1]), Band: b[2], Receiver: string(b[3:])},
+		true
 }
 
 func appendVerdict(dst []byte, v Verdict) []byte {

@@ -72,7 +72,8 @@ func (h *History) Days(account string, from time.Time) (map[string]Day, error) {
 	h.flushForRead()
 	h.dbMu.RLock()
 	defer h.dbMu.RUnlock()
-	it, err := h.db.NewIter(&pebble.IterOptions{LowerBound: days.key(account, dayNumber(from)), UpperBound: days.end(account)})
+	it, err := h.db.NewIter(&pebble.IterOptions{LowerBound: days.key(account, dayNumber(from)),
+		UpperBound: days.end(account)})
 	if err != nil {
 		return nil, err
 	}

@@ -13,8 +13,8 @@ import (
 	"probity/store/diskroom"
 )
 
-// Erase deletes the verifications of an address, given in folded form, of all accounts, and returns how many there were. Numbers of
-// other rows and counts of days stay. After an error it can be repeated.
+// Erase deletes the verifications of an address, given in folded form, of all accounts, and returns how many there
+// were. Numbers of other rows and counts of days stay. After an error it can be repeated.
 func (h *History) Erase(ctx context.Context, folded string) (erased int, err error) {
 	if h == nil {
 		return 0, nil
@@ -38,7 +38,8 @@ func (h *History) Erase(ctx context.Context, folded string) (erased int, err err
 
 // eraseRows writes the blocks without the address, and that what they were before is still on the disk.
 func (h *History) eraseRows(ctx context.Context, folded string) (erased int, err error) {
-	it, err := h.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(verifications)}, UpperBound: []byte{byte(verifications) + 1}})
+	it, err := h.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(verifications)},
+		UpperBound: []byte{byte(verifications) + 1}})
 	if err != nil {
 		return 0, err
 	}
@@ -62,7 +63,8 @@ func (h *History) eraseRows(ctx context.Context, folded string) (erased int, err
 	return erased, it.Error()
 }
 
-// removeOldValues removes from all files what erased blocks were before, after an earlier erasure that failed there too.
+// removeOldValues removes from all files what erased blocks were before, after an earlier erasure that failed there
+// too.
 func (h *History) removeOldValues(ctx context.Context) error {
 	_, closer, err := h.db.Get(oldValuesKey)
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -81,8 +83,8 @@ func (h *History) removeOldValues(ctx context.Context) error {
 	return errors.Join(b.Delete(oldValuesKey, nil), commit(b, pebble.NoSync), b.Close())
 }
 
-// withoutAddress returns a block with empty rows in place of those of an address, and how many these are. A row that cannot be read
-// counts as one of them.
+// withoutAddress returns a block with empty rows in place of those of an address, and how many these are. A row that
+// cannot be read counts as one of them.
 func withoutAddress(value []byte, folded string) (left []byte, erased int) {
 	b := newBlock(nil)
 	for _, row := range splitBlock(value) {

@@ -45,7 +45,8 @@ type Config struct {
 	Metrics prometheus.Registerer // default: none
 }
 
-// History is an open history. Its methods may be called from any goroutine. A nil History keeps nothing and has nothing.
+// History is an open history. Its methods may be called from any goroutine. A nil History keeps nothing and has
+// nothing.
 type History struct {
 	cfg     Config
 	files   *dbfiles.FS
@@ -66,7 +67,8 @@ func Open(c Config) (*History, error) {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	c.Rows = cmp.Or(c.Rows, Rows)
 	auto := promauto.With(c.Metrics)
-	h := &History{cfg: c, files: dbfiles.New(c.FS), wake: make(chan struct{}, 1), pending: pending{accounts: map[string]*pendingAccount{}},
+	h := &History{cfg: c, files: dbfiles.New(c.FS), wake: make(chan struct{}, 1),
+		pending: pending{accounts: map[string]*pendingAccount{}},
 		dropped: auto.NewCounter(prometheus.CounterOpts{
 			Name: "probity_history_dropped_total",
 			Help: "Rows of the history of accounts that were dropped, as there was no room in memory or on the disk.",
@@ -92,8 +94,9 @@ func (h *History) load() error {
 	defer blocks.Unref()
 	damage := make(chan struct{})
 	var once sync.Once
-	o := &pebble.Options{FS: h.files, Cache: blocks, MemTableSize: memtableBytes, FormatMajorVersion: pebble.FormatNewest,
-		Logger: logger{h.cfg.Log}, EventListener: new(pebble.EventListener)}
+	o := &pebble.Options{FS: h.files, Cache: blocks, MemTableSize: memtableBytes,
+		FormatMajorVersion: pebble.FormatNewest,
+		Logger:             logger{h.cfg.Log}, EventListener: new(pebble.EventListener)}
 	o.Experimental.SpanPolicyFunc = dbfiles.SplitByTable
 	o.EventListener.DataCorruption = func(info pebble.DataCorruptionInfo) {
 		once.Do(func() {
@@ -109,8 +112,8 @@ func (h *History) load() error {
 	return nil
 }
 
-// replace deletes a damaged database and begins a new one: it has addresses, so none is set aside. dbMu is held, or the history is not
-// in use yet.
+// replace deletes a damaged database and begins a new one: it has addresses, so none is set aside. dbMu is held, or the
+// history is not in use yet.
 func (h *History) replace(cause error) error {
 	if err := h.cfg.FS.RemoveAll(h.cfg.Dir); err != nil {
 		return fmt.Errorf("the history is damaged (%w) and cannot be deleted: %w; delete %s", cause, err, h.cfg.Dir)
@@ -119,7 +122,8 @@ func (h *History) replace(cause error) error {
 		return fmt.Errorf("a new history, as the one before was damaged: %w", err)
 	}
 	h.damaged.Inc()
-	h.cfg.Log.Error("the history of accounts was damaged: it was deleted, and a new one has begun", "cause", cause.Error())
+	h.cfg.Log.Error("the history of accounts was damaged: it was deleted, and a new one has begun", "cause",
+		cause.Error())
 	return nil
 }
 
@@ -130,8 +134,8 @@ func (h *History) renew() error {
 	return h.replace(cmp.Or(h.db.Close(), errors.New("damage was met while it was in use")))
 }
 
-// Run writes rows each second, and deletes old ones each hour, until ctx ends. Rows that are added after that are written by Close. An
-// error says that a damaged history cannot be replaced.
+// Run writes rows each second, and deletes old ones each hour, until ctx ends. Rows that are added after that are
+// written by Close. An error says that a damaged history cannot be replaced.
 func (h *History) Run(ctx context.Context) error {
 	flush, sweep := time.NewTicker(flushEvery), time.NewTicker(sweepEvery)
 	defer flush.Stop()
@@ -173,12 +177,14 @@ func (h *History) Close() error {
 	return h.db.Close()
 }
 
-// Lost is the value with which the history panics when the disk fails: the process must end, and the next start reads what is on the
-// disk.
+// Lost is the value with which the history panics when the disk fails: the process must end, and the next start reads
+// what is on the disk.
 type Lost string
 
 func (l Lost) Error() string { return "history cannot go on: " + string(l) }
-func (Lost) EndsProcess()    {} // implements pipeline.Fatal
+
+// EndsProcess implements pipeline.Fatal.
+func (Lost) EndsProcess() {}
 
 // logger passes Pebble's errors to the log.
 type logger struct{ log *slog.Logger }

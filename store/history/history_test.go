@@ -34,13 +34,17 @@ func open(t testing.TB, disk vfs.FS) *History {
 // single adds a single call about an address, at a time, with the request id rN.
 func single(h *History, account string, n int, email string, at time.Time) {
 	id := fmt.Sprintf("r%d", n)
-	h.Add(account, &Request{At: at, ID: id, Method: "POST", Route: "/v1/verify/single", Status: 200, Took: 7 * time.Millisecond, Key: "k1"},
-		Verification{At: at, Request: id, Email: email, Key: "k1", Credits: 1, Proof: true, Node: "p1", Table: [8]byte{7}, Verdict: verdict()})
+	h.Add(account, &Request{At: at, ID: id, Method: "POST", Route: "/v1/verify/single", Status: 200,
+		Took: 7 * time.Millisecond, Key: "k1"},
+		Verification{At: at, Request: id, Email: email, Key: "k1", Credits: 1, Proof: true, Node: "p1",
+			Table: [8]byte{7}, Verdict: verdict()})
 }
 
 func verdict() engine.Verdict {
-	v := engine.Verdict{Status: engine.Valid, Score: 98, SMTPValid: true, Rule: "generic/250", VerifiedAt: noon.Add(-time.Hour)}
-	v.Details = engine.Details{Host: "mx1.example.com", Code: 250, Stage: engine.StageRcpt, Attempts: 1, Message: "OK", Source: "192.0.2.1"}
+	v := engine.Verdict{Status: engine.Valid, Score: 98, SMTPValid: true, Rule: "generic/250",
+		VerifiedAt: noon.Add(-time.Hour)}
+	v.Details = engine.Details{Host: "mx1.example.com", Code: 250, Stage: engine.StageRcpt, Attempts: 1, Message: "OK",
+		Source: "192.0.2.1"}
 	return v
 }
 
@@ -66,7 +70,8 @@ func TestRowsAreReadBackNewestFirstAndByPage(t *testing.T) {
 	single(h, "b", n, "other@example.com", noon)
 	rows, next, err := h.Verifications("a", Query{Limit: 1}, all)
 	require.NoError(t, err)
-	want := Verification{At: noon.Add((n - 1) * time.Second), Request: fmt.Sprintf("r%d", n-1), Email: fmt.Sprintf("u%d@example.com", n-1), Key: "k1",
+	want := Verification{At: noon.Add((n - 1) * time.Second), Request: fmt.Sprintf("r%d", n-1),
+		Email: fmt.Sprintf("u%d@example.com", n-1), Key: "k1",
 		Credits: 1, Proof: true, Node: "p1", Table: [8]byte{7}, Verdict: verdict()}
 	require.Equal(t, []Verification{want}, rows)
 	require.EqualValues(t, n, next)
@@ -93,7 +98,8 @@ func TestRowsAreReadBackNewestFirstAndByPage(t *testing.T) {
 	requests, next, err := h.Requests("b", Query{Limit: 9}, all)
 	require.NoError(t, err)
 	require.Zero(t, next)
-	require.Equal(t, []Request{{At: noon, ID: fmt.Sprintf("r%d", n), Method: "POST", Route: "/v1/verify/single", Status: 200, Took: 7 * time.Millisecond, Key: "k1"}}, requests)
+	require.Equal(t, []Request{{At: noon, ID: fmt.Sprintf("r%d", n), Method: "POST", Route: "/v1/verify/single",
+		Status: 200, Took: 7 * time.Millisecond, Key: "k1"}}, requests)
 	proof, err := h.Single("a", "r3")
 	require.NoError(t, err)
 	require.Equal(t, "u3@example.com", proof.Email)
@@ -262,7 +268,8 @@ func TestAddNeverWaits(t *testing.T) {
 	require.EqualValues(t, 2*n, int(dropped)+2*kept)
 }
 
-// TestAFullDiskCostsHistoryOnly: calls go on and the history is read while the disk is full; what memory could hold is there afterwards.
+// TestAFullDiskCostsHistoryOnly: calls go on and the history is read while the disk is full; what memory could hold is
+// there afterwards.
 func TestAFullDiskCostsHistoryOnly(t *testing.T) { synctest.Test(t, fillUnderHistory) }
 
 func fillUnderHistory(t *testing.T) {
@@ -321,7 +328,8 @@ func readFile(t *testing.T, disk vfs.FS, name string) []byte {
 	return b
 }
 
-// TestAFlippedBitCostsHistoryOnly flips bits in each file: the history opens, or is begun anew and says so, and is then written and read.
+// TestAFlippedBitCostsHistoryOnly flips bits in each file: the history opens, or is begun anew and says so, and is then
+// written and read.
 func TestAFlippedBitCostsHistoryOnly(t *testing.T) {
 	whole := vfs.NewCrashableMem()
 	h := open(t, whole)
@@ -375,7 +383,8 @@ func TestAFlippedBitCostsHistoryOnly(t *testing.T) {
 }
 
 func FuzzReadRequest(f *testing.F) {
-	f.Add(appendRequest(nil, &Request{At: noon, ID: "r1", Method: "GET", Route: "/v1/credits", Status: 200, Took: time.Second, Key: "k", Detail: "d"}))
+	f.Add(appendRequest(nil, &Request{At: noon, ID: "r1", Method: "GET", Route: "/v1/credits", Status: 200,
+		Took: time.Second, Key: "k", Detail: "d"}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := readRequest(b)
 		if err != nil {
@@ -388,7 +397,8 @@ func FuzzReadRequest(f *testing.F) {
 }
 
 func FuzzReadVerification(f *testing.F) {
-	f.Add(appendVerification(nil, &Verification{At: noon, Request: "r1", Email: "ann@example.com", Key: "k", Credits: 1, Proof: true, Node: "p1", Verdict: verdict()}))
+	f.Add(appendVerification(nil, &Verification{At: noon, Request: "r1", Email: "ann@example.com", Key: "k", Credits: 1,
+		Proof: true, Node: "p1", Verdict: verdict()}))
 	f.Add(appendVerification(nil, &Verification{At: noon, Test: true}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		v, err := readVerification(b)

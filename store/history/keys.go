@@ -21,7 +21,8 @@ var oldValuesKey = []byte{'e'}
 
 var kinds = [...]kind{requests, verifications, days}
 
-// numberSize is the size of the number that ends each key: big-endian, so that key order is number order. Rows are numbered from 1 on.
+// numberSize is the size of the number that ends each key: big-endian, so that key order is number order. Rows are
+// numbered from 1 on.
 const numberSize = 8
 
 // prefix is the start of the keys of an account.

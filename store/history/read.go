@@ -9,7 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// maxScan bounds the rows that one read looks at: if too few of them are wanted, the page is short and says where to go on.
+// maxScan bounds the rows that one read looks at: if too few of them are wanted, the page is short and says where to go
+// on.
 const maxScan = 25_000
 
 // Query is which rows a page has, the newest first.
@@ -19,17 +20,19 @@ type Query struct {
 	From, To time.Time // of the rows; From is included, To is not. The zero value is no limit.
 }
 
-// Requests returns a page of an account's requests for which wanted is true, and the Before of the next one; 0 if there is none.
+// Requests returns a page of an account's requests for which wanted is true, and the Before of the next one; 0 if there
+// is none.
 func (h *History) Requests(account string, q Query, wanted func(*Request) bool) ([]Request, uint64, error) {
 	return page(h, requests, account, q, readRequest, wanted)
 }
 
 // Verifications is Requests for verifications.
-func (h *History) Verifications(account string, q Query, wanted func(*Verification) bool) ([]Verification, uint64, error) {
+func (h *History) Verifications(account string, q Query,
+	wanted func(*Verification) bool) ([]Verification, uint64, error) {
 	return page(h, verifications, account, q, readVerification, wanted)
 }
 
-// ErrNotFound: the account has no verification of such a request, or none any more.
+// ErrNotFound means that the account has no verification of such a request, or none any more.
 var ErrNotFound = errors.New("the history has no such verification")
 
 // Single returns the verification of a single call, with its proof.
@@ -58,12 +61,13 @@ func (h *History) Single(account, request string) (Verification, error) {
 }
 
 // page reads a page of a kind.
-func page[T any](h *History, k kind, account string, q Query, read func([]byte) (T, error), wanted func(*T) bool) (rows []T, next uint64, err error) {
+func page[T any](h *History, k kind, account string, q Query, read func([]byte) (T, error),
+	wanted func(*T) bool) (rows []T, next uint64, err error) {
 	if h == nil {
 		return nil, 0, nil
 	}
 	scanned := 0
-	next, err = h.scan(k, account, q, func(n uint64, row []byte) (bool, error) {
+	next, err = h.scan(k, account, q, func(_ uint64, row []byte) (bool, error) {
 		scanned++
 		at := time.UnixMilli(int64(binary.BigEndian.Uint64(row)))
 		if !q.To.IsZero() && !at.Before(q.To) || at.Before(q.From) {
@@ -81,9 +85,10 @@ func page[T any](h *History, k kind, account string, q Query, read func([]byte) 
 	return rows, next, err
 }
 
-// scan passes the rows of an account below q.Before to visit, the newest first, until visit returns false or a block is older than
-// q.From. It returns the number of the last row that it passed, or 0 if there are no more.
-func (h *History) scan(k kind, account string, q Query, visit func(n uint64, row []byte) (bool, error)) (uint64, error) {
+// scan passes the rows of an account below q.Before to visit, the newest first, until visit returns false or a block is
+// older than q.From. It returns the number of the last row that it passed, or 0 if there are no more.
+func (h *History) scan(k kind, account string, q Query,
+	visit func(n uint64, row []byte) (bool, error)) (uint64, error) {
 	h.flushForRead()
 	h.dbMu.RLock()
 	defer h.dbMu.RUnlock()

@@ -30,8 +30,8 @@ type Verification struct {
 	Credits int64
 	Test    bool // the verdict was simulated
 	Verdict engine.Verdict
-	// Proof says that the verdict has its rule and details: those of a single call. Node is the node that asked, Table the hash of the
-	// provider table that decided.
+	// Proof says that the verdict has its rule and details: those of a single call. Node is the node that asked, Table
+	// the hash of the provider table that decided.
 	Proof bool
 	Node  string
 	Table [tableSize]byte
@@ -124,8 +124,8 @@ func readVerification(src []byte) (v Verification, err error) {
 	return v, nil
 }
 
-// A block is rows that are stored as one value: its version, the time of its newest row, and each row after its length. An empty row
-// was erased.
+// A block is rows that are stored as one value: its version, the time of its newest row, and each row after its length.
+// An empty row was erased.
 const (
 	blockVersion = 1
 	blockHead    = 1 + atSize
@@ -174,7 +174,8 @@ func newestOf(value []byte) uint64 {
 	return binary.BigEndian.Uint64(value[1:])
 }
 
-// splitBlock returns the rows of a block, which are parts of value. Of a malformed block it returns those before the fault.
+// splitBlock returns the rows of a block, which are parts of value. Of a malformed block it returns those before the
+// fault.
 func splitBlock(value []byte) (rows [][]byte) {
 	if newestOf(value) == 0 {
 		return nil

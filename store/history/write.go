@@ -110,10 +110,11 @@ func (a *pendingAccount) day(at time.Time) *Day {
 func (p *pending) take() map[string]*pendingAccount {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	taken := p.accounts
-	if len(taken) > 0 {
-		p.accounts, p.bytes = map[string]*pendingAccount{}, 0
+	if len(p.accounts) == 0 {
+		return nil // not the map itself, to which others add
 	}
+	taken := p.accounts
+	p.accounts, p.bytes = map[string]*pendingAccount{}, 0
 	return taken
 }
 
@@ -168,7 +169,8 @@ func (h *History) write(taken map[string]*pendingAccount) error {
 	defer h.dbMu.RUnlock()
 	defer panicAsLost()
 	for account, a := range taken {
-		err := errors.Join(h.writeRows(requests, account, a.requests), h.writeRows(verifications, account, a.verifications),
+		err := errors.Join(h.writeRows(requests, account, a.requests),
+			h.writeRows(verifications, account, a.verifications),
 			h.writeDays(account, a.days))
 		if err != nil {
 			return err

@@ -29,7 +29,9 @@ func Open(dir string, o *pebble.Options) (*pebble.DB, error) {
 	// One compaction at a time: the next is granted when one ends. Pebble's own scheduler also looks ten times a second
 	// whether more may run, for the whole life of a database; with a constant number that finds nothing.
 	o.CompactionConcurrencyRange = func() (lower, upper int) { return 1, 1 }
-	compactions := &scheduler{ConcurrencyLimitScheduler: pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()}
+	compactions := &scheduler{
+		ConcurrencyLimitScheduler: pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest(),
+	}
 	o.Experimental.CompactionScheduler = compactions
 	full := make(chan error, 1)
 	o.EventListener.BackgroundError = func(err error) {

@@ -18,9 +18,10 @@ import (
 	"probity/tests/harness"
 )
 
-// TestFleetAvoidsListedSources has one source blocklisted at a provider and another one everywhere, while jobs run one after the
-// other. The provider's rows are probed from the other sources, each with its own budget; rows of routes that a blocklisted source
-// owns are UNKNOWN; operators see it; and a trial connection ends the quarantine when the source is delisted.
+// TestFleetAvoidsListedSources has one source blocklisted at a provider and another one everywhere, while jobs run one
+// after the other. The provider's rows are probed from the other sources, each with its own budget; rows of routes that
+// a blocklisted source owns are UNKNOWN; operators see it; and a trial connection ends the quarantine when the source
+// is delisted.
 func TestFleetAvoidsListedSources(t *testing.T) {
 	detector.Spare(t)
 	const speedup = fleetSpeedup / 4 // a trial connection is made every four minutes

@@ -28,8 +28,8 @@ var fleetCuts = []struct {
 	{"both for three minutes", true, true, 3 * time.Minute},
 }
 
-// TestFleetIsCut cuts one node off in each way, one after the other, while a job runs: each row has one verdict, no receiver's
-// limit is exceeded, and a node without its coordinator does not probe.
+// TestFleetIsCut cuts one node off in each way, one after the other, while a job runs: each row has one verdict, no
+// receiver's limit is exceeded, and a node without its coordinator does not probe.
 func TestFleetIsCut(t *testing.T) {
 	detector.Spare(t)
 	withMemCluster(t, 4, 3, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
@@ -46,8 +46,8 @@ func TestFleetIsCut(t *testing.T) {
 	})
 }
 
-// TestFleetSurvivesKillsAndCutsInVirtualTime combines all faults in one run: two nodes killed and one of them started again, the others cut off
-// in every way, the coordinator killed and started again.
+// TestFleetSurvivesKillsAndCutsInVirtualTime combines all faults in one run: two nodes killed and one of them started
+// again, the others cut off in every way, the coordinator killed and started again.
 func TestFleetSurvivesKillsAndCutsInVirtualTime(t *testing.T) {
 	detector.SpareByDay(t)
 	withMemCluster(t, 4, 4, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
@@ -79,8 +79,8 @@ func TestFleetSurvivesKillsAndCutsInVirtualTime(t *testing.T) {
 	})
 }
 
-// TestEndedStreamsCostNoRecipients ends the streams of one node every two seconds while a job runs. The node forgets its batches, and their
-// rows are sent again: what it has probed is in its cache, and what it is probing is joined.
+// TestEndedStreamsCostNoRecipients ends the streams of one node every two seconds while a job runs. The node forgets
+// its batches, and their rows are sent again: what it has probed is in its cache, and what it is probing is joined.
 func TestEndedStreamsCostNoRecipients(t *testing.T) {
 	calm := recipientsOfAJob(t, func(*memCluster, *memProber) {})
 	ends := 0
@@ -93,7 +93,8 @@ func TestEndedStreamsCostNoRecipients(t *testing.T) {
 	require.LessOrEqual(t, float64(disturbed), 1.01*float64(calm))
 }
 
-// recipientsOfAJob verifies a list with three nodes, disturbs one of them every two seconds, and returns how many recipients receivers saw.
+// recipientsOfAJob verifies a list with three nodes, disturbs one of them every two seconds, and returns how many
+// recipients receivers saw.
 func recipientsOfAJob(t *testing.T, disturb func(*memCluster, *memProber)) (recipients int64) {
 	withMemCluster(t, 4, 3, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		list := f.list(3000, nil)
@@ -120,14 +121,16 @@ func recipientsOfAJob(t *testing.T, disturb func(*memCluster, *memProber)) (reci
 	return recipients
 }
 
-// cutNode takes gossip, streams or both from a node for a time. Without streams it may probe for ten seconds more, and not after.
+// cutNode takes gossip, streams or both from a node for a time. Without streams it may probe for ten seconds more, and
+// not after.
 func (f *memCluster) cutNode(s *memProber, gossip, streams bool, lasts time.Duration) {
 	f.lan.cutStreams(s.ip, streams)
 	f.lan.cutGossip(s.ip, gossip)
 	began := time.Now()
 	time.Sleep(lasts)
 	if streams {
-		require.Less(f.t, s.lastProbe().Sub(began), 10*time.Second+100*time.Millisecond, "%s probes without its coordinator", s.name)
+		require.Less(f.t, s.lastProbe().Sub(began), 10*time.Second+100*time.Millisecond,
+			"%s probes without its coordinator", s.name)
 	}
 	require.Equal(f.t, !streams, nodeOf(f, s.name).Usable, "the stream decides")
 	f.lan.cutGossip(s.ip, false)
@@ -173,12 +176,13 @@ func (f *memCluster) requireCorrectEnd(ctx context.Context, id string, list []by
 	harness.RequireCorrect(f.t, f.internet.World, list, result)
 	harness.RequireWithinLimits(f.t, f.internet.Referee.Report())
 	harness.RequireRoutes(f.t, f.internet.Referee.Report())
-	require.EqualValues(f.t, job.Rows-job.Blank, job.Counts["VALID"]+job.Counts["RISKY"]+job.Counts["INVALID"]+job.Counts["UNKNOWN"])
+	require.EqualValues(f.t, job.Rows-job.Blank, job.Counts["VALID"]+job.Counts["RISKY"]+job.Counts["INVALID"]+
+		job.Counts["UNKNOWN"])
 }
 
-// TestRestartedCoordinatorWaitsForItsNodes kills the coordinator, and one of the nodes is slow to attach to the next one: its narrow
-// routes go to no other node meanwhile. A node that does not come back loses them; as it has not reported its use of their hourly
-// budgets, these count as used up.
+// TestRestartedCoordinatorWaitsForItsNodes kills the coordinator, and one of the nodes is slow to attach to the next
+// one: its narrow routes go to no other node meanwhile. A node that does not come back loses them; as it has not
+// reported its use of their hourly budgets, these count as used up.
 func TestRestartedCoordinatorWaitsForItsNodes(t *testing.T) {
 	detector.Spare(t)
 	withMemCluster(t, 1, 2, 1, func(ctx context.Context, f *memCluster, probers []*memProber) {
@@ -199,7 +203,8 @@ func TestRestartedCoordinatorWaitsForItsNodes(t *testing.T) {
 		s, err := f.coord.coordinator.Snapshot(id)
 		require.NoError(t, err)
 		require.NotZero(t, s.WaitingBudget)
-		require.True(t, s.ETA == 0 || s.ETA >= 25*time.Second, "no end before the owner is back or another may ask; 0 is one that cannot be told: %s", s.ETA)
+		require.True(t, s.ETA == 0 || s.ETA >= 25*time.Second,
+			"no end before the owner is back or another may ask; 0 is one that cannot be told: %s", s.ETA)
 		time.Sleep(50 * time.Minute)
 		require.True(t, other.lastProbe().Before(restarted), "nobody knows what its owner has used of the hour")
 		time.Sleep(15 * time.Minute)

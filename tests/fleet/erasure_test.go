@@ -13,8 +13,8 @@ import (
 	"probity/store"
 )
 
-// TestErasureReachesTheCachesOfAllNodes erases addresses from the caches of nodes: of an attached node at once, of an absent node when it is back,
-// also after a restart of the coordinator.
+// TestErasureReachesTheCachesOfAllNodes erases addresses from the caches of nodes: of an attached node at once, of an
+// absent node when it is back, also after a restart of the coordinator.
 func TestErasureReachesTheCachesOfAllNodes(t *testing.T) {
 	withMemCluster(t, fleetSpeedup, 2, 1, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		of := map[string][]engine.Address{} // by node
@@ -29,7 +29,11 @@ func TestErasureReachesTheCachesOfAllNodes(t *testing.T) {
 		}
 		require.NotEmpty(t, of["p1"])
 		require.Greater(t, len(of["p2"]), 1)
-		cached := func(s *memProber, a engine.Address) bool { _, is := s.cache.Get(s.cache.Key(a), time.Now()); return is }
+		cached := func(s *memProber, a engine.Address) bool {
+			_,
+				is := s.cache.Get(s.cache.Key(a), time.Now())
+			return is
+		}
 
 		erase := func(a engine.Address) store.Erasure {
 			e, err := f.coord.eraser.Erase(ctx, a, "root", time.Now())
@@ -51,7 +55,8 @@ func TestErasureReachesTheCachesOfAllNodes(t *testing.T) {
 		probers[1].kill()
 		e = erase(gone)
 		require.True(t, e.Open())
-		require.True(t, slices.ContainsFunc(e.Caches, func(c store.ErasedCache) bool { return c.Node == "p2" && c.Done.IsZero() }))
+		require.True(t, slices.ContainsFunc(e.Caches,
+			func(c store.ErasedCache) bool { return c.Node == "p2" && c.Done.IsZero() }))
 		f.killCoordinator()
 		f.coord = f.restartCoordinator(coordinatorIP, "hub", f.coord)
 		early := erase(of["p1"][1])

@@ -25,14 +25,15 @@ const (
 	fairLongRows  = 120_000
 	fairShortRows = 10_000 // more than the budgets of one minute, which are unused when a job runs alone
 	fairSingles   = 60
-	fairSmallRows = 1000                // of the realistic mix, while the long job of make fair runs
-	fairHours     = 2                   // of the long job of make fair before the measurement: its hourly budgets are in full use then
-	fairRowsEnv   = "PROBITY_FAIR_ROWS" // rows of the realistic mix for the long job instead: make fair
+	fairSmallRows = 1000 // of the realistic mix, while the long job of make fair runs
+	// of the long job of make fair before the measurement: its hourly budgets are in full use then
+	fairHours   = 2
+	fairRowsEnv = "PROBITY_FAIR_ROWS" // rows of the realistic mix for the long job instead: make fair
 )
 
-// TestFleetIsFair verifies single addresses and a short list while a long job runs: neither waits for its end. All are of one wide
-// provider, so that they share the same budgets, and receivers have realistic latency. For make fair the long list has the
-// realistic mix, and there is a small list with it too.
+// TestFleetIsFair verifies single addresses and a short list while a long job runs: neither waits for its end. All are
+// of one wide provider, so that they share the same budgets, and receivers have realistic latency. For make fair the
+// long list has the realistic mix, and there is a small list with it too.
 func TestFleetIsFair(t *testing.T) {
 	detector.Spare(t)
 	withMemClusterAt(t, 1, "realistic", 4, 2, func(ctx context.Context, f *memCluster, _ []*memProber) {
@@ -56,7 +57,8 @@ func TestFleetIsFair(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		loaded := f.singles(ctx, next(fairSingles))
-		t.Logf("fresh single p50 %s idle, %s beside the long job (%.2f times)", idle, loaded, loaded.Seconds()/idle.Seconds())
+		t.Logf("fresh single p50 %s idle, %s beside the long job (%.2f times)", idle, loaded,
+			loaded.Seconds()/idle.Seconds())
 		concurrent := f.verifyTime(ctx, listOf(next(fairShortRows)))
 		smallConcurrent := f.verifyMixTime(ctx, rows, 98)
 		job, err := f.coord.store.Job(id)
@@ -66,12 +68,14 @@ func TestFleetIsFair(t *testing.T) {
 			s, err := f.coord.coordinator.Snapshot(id)
 			require.NoError(t, err)
 			t.Logf("the long job has %d rows, of which %d are answered; %d rows of the mix in %s alone, %s next to it (%.2f times); %s of CPU time", job.Rows,
-				s.Answered, fairSmallRows, smallUnloaded, smallConcurrent, smallConcurrent.Seconds()/smallUnloaded.Seconds(), harness.CPUTime().Round(time.Second))
+				s.Answered, fairSmallRows, smallUnloaded, smallConcurrent,
+				smallConcurrent.Seconds()/smallUnloaded.Seconds(), harness.CPUTime().Round(time.Second))
 			if smallConcurrent.Seconds() > 2*smallUnloaded.Seconds() {
 				t.Error("the small list of the mix waits for the long one")
 			}
 		}
-		t.Logf("%d rows in %s alone, %s next to it (%.2f times)", fairShortRows, unloaded, concurrent, concurrent.Seconds()/unloaded.Seconds())
+		t.Logf("%d rows in %s alone, %s next to it (%.2f times)", fairShortRows, unloaded, concurrent,
+			concurrent.Seconds()/unloaded.Seconds())
 		harness.RequireWithinLimits(t, f.internet.Referee.Report())
 		if loaded > 3*idle/2 {
 			t.Error("singles wait for the long job")

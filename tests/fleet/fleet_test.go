@@ -35,11 +35,13 @@ func keepRows(t *testing.T, list []byte, f func(email string) bool) []byte {
 }
 
 // withMemCluster runs f with a coordinator and nodes in a bubble.
-func withMemCluster(t *testing.T, speedup float64, nodes, identities int, do func(ctx context.Context, f *memCluster, probers []*memProber)) {
+func withMemCluster(t *testing.T, speedup float64, nodes, identities int,
+	do func(ctx context.Context, f *memCluster, probers []*memProber)) {
 	withMemClusterAt(t, speedup, "none", nodes, identities, do)
 }
 
-func withMemClusterAt(t *testing.T, speedup float64, latency string, nodes, identities int, do func(ctx context.Context, f *memCluster, probers []*memProber)) {
+func withMemClusterAt(t *testing.T, speedup float64, latency string, nodes, identities int,
+	do func(ctx context.Context, f *memCluster, probers []*memProber)) {
 	began := time.Now()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -92,7 +94,8 @@ func TestFleetInABubble(t *testing.T) {
 		began := time.Now()
 		id := f.coord.accept(ctx, t, list)
 		job, result := f.coord.waitResult(ctx, t, id)
-		t.Logf("%d rows in %s of virtual time: %v %v", job.Rows, time.Since(began).Round(time.Second), job.Counts, job.Reasons)
+		t.Logf("%d rows in %s of virtual time: %v %v", job.Rows, time.Since(began).Round(time.Second), job.Counts,
+			job.Reasons)
 		harness.RequireCorrect(t, f.internet.World, list, result)
 		harness.RequireWithinLimits(t, f.internet.Referee.Report())
 		harness.RequireRoutes(t, f.internet.Referee.Report())
@@ -100,8 +103,8 @@ func TestFleetInABubble(t *testing.T) {
 	})
 }
 
-// TestNodeLeavesAndReturnsDuringAJob verifies a list while a node leaves and comes back. The speed-up is lower, so that all of it happens
-// while the job runs.
+// TestNodeLeavesAndReturnsDuringAJob verifies a list while a node leaves and comes back. The speed-up is lower, so that
+// all of it happens while the job runs.
 func TestNodeLeavesAndReturnsDuringAJob(t *testing.T) {
 	withMemCluster(t, fleetSpeedup/4, 4, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		list := f.list(4000, nil)
@@ -149,7 +152,8 @@ func TestSingleWithoutProbersIsRefused(t *testing.T) {
 		ask := func() (coordinator.Answer, error) {
 			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 			defer cancel()
-			return f.coord.coordinator.Single(ctx, coordinator.Request{Email: "nobody.at.all.here@gmail.com", MaxAge: time.Hour})
+			return f.coord.coordinator.Single(ctx,
+				coordinator.Request{Email: "nobody.at.all.here@gmail.com", MaxAge: time.Hour})
 		}
 		a, err := ask()
 		require.NoError(t, err)

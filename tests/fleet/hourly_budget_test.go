@@ -12,8 +12,8 @@ import (
 	"probity/internal/detector"
 )
 
-// TestNarrowRouteHasOneHour gives one receiver more rows than its hourly budget allows, and loses the owner: the source that takes
-// over has what is left of the budget, and so has the first when it is back.
+// TestNarrowRouteHasOneHour gives one receiver more rows than its hourly budget allows, and loses the owner: the source
+// that takes over has what is left of the budget, and so has the first when it is back.
 func TestNarrowRouteHasOneHour(t *testing.T) {
 	detector.Spare(t)
 	withMemCluster(t, 1, 2, 1, func(ctx context.Context, f *memCluster, probers []*memProber) {

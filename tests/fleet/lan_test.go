@@ -21,8 +21,9 @@ import (
 
 const gossipPort = 7946
 
-// lan connects the machines of a cluster in memory: packets and streams of gossip, and the coordinator's streams. Each of the two
-// can be cut for one machine, like a pulled cable: nothing passes, no side notices, and what was sent arrives when it heals.
+// lan connects the machines of a cluster in memory: packets and streams of gossip, and the coordinator's streams. Each
+// of the two can be cut for one machine, like a pulled cable: nothing passes, no side notices, and what was sent
+// arrives when it heals.
 type lan struct {
 	network *memnet.Network
 
@@ -34,7 +35,8 @@ type lan struct {
 }
 
 func newLAN(network *memnet.Network) *lan {
-	return &lan{network: network, hosts: map[string]*lanHost{}, gossipCut: map[string]bool{}, streamsCut: map[string]chan struct{}{}, conns: map[string][]net.Conn{}}
+	return &lan{network: network, hosts: map[string]*lanHost{}, gossipCut: map[string]bool{},
+		streamsCut: map[string]chan struct{}{}, conns: map[string][]net.Conn{}}
 }
 
 // cutGossip cuts the gossip of a machine, or heals it.

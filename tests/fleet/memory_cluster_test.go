@@ -41,8 +41,8 @@ import (
 	"probity/tests/harness"
 )
 
-// memCluster is a coordinator, probers and the simulated internet in one bubble: everything is real but sockets, files and the
-// clock.
+// memCluster is a coordinator, probers and the simulated internet in one bubble: everything is real but sockets, files
+// and the clock.
 type memCluster struct {
 	t        *testing.T
 	network  *memnet.Network
@@ -81,7 +81,8 @@ func newMemCluster(ctx context.Context, t *testing.T, speedup float64, latency s
 	f := &memCluster{t: t, network: memnet.New(), log: &logBuffer{}}
 	f.lan = newLAN(f.network)
 	var err error
-	f.internet, err = sim.Start(ctx, world.Config{Seed: fleetSeed, Speedup: speedup, Latency: latency, SMTPPort: 25, DNS: netip.MustParseAddrPort("127.0.0.1:53")}, f.network)
+	f.internet, err = sim.Start(ctx, world.Config{Seed: fleetSeed, Speedup: speedup, Latency: latency, SMTPPort: 25,
+		DNS: netip.MustParseAddrPort("127.0.0.1:53")}, f.network)
 	require.NoError(t, err)
 	var overrides bytes.Buffer
 	require.NoError(t, sim.WriteProviders(&overrides, speedup))
@@ -137,12 +138,14 @@ func (f *memCluster) restartCoordinator(ip, id string, was *memCoordinator) *mem
 	h.store, err = store.Open(fs, "hub/state")
 	require.NoError(f.t, err)
 	gossip := f.gossip(cluster.RoleCoordinator, "hub-"+ip, ip, "")
-	h.fleet, err = fleet.New(fleet.Config{Cluster: gossip, Coordinator: wire.Coordinator{ID: id, Term: h.term}, Version: "1",
-		Table: h.table.Load, Dial: f.lan.dial, Log: f.log.logger("hub"), Disk: fs, Dir: "hub",
+	h.fleet, err = fleet.New(fleet.Config{Cluster: gossip, Coordinator: wire.Coordinator{ID: id, Term: h.term},
+		Version: "1",
+		Table:   h.table.Load, Dial: f.lan.dial, Log: f.log.logger("hub"), Disk: fs, Dir: "hub",
 		Credentials: func(string) credentials.TransportCredentials { return insecure.NewCredentials() }})
 	require.NoError(f.t, err)
 	h.resolver = f.resolver(f.table)
-	h.coordinator = coordinator.New(coordinator.Config{Store: h.store, FS: fs, Dir: "hub", Resolver: h.resolver, Prober: h.fleet, Table: f.table, Lists: known,
+	h.coordinator = coordinator.New(coordinator.Config{Store: h.store, FS: fs, Dir: "hub", Resolver: h.resolver,
+		Prober: h.fleet, Table: f.table, Lists: known,
 		Log: f.log.logger("hub")})
 	h.eraser = admin.NewEraser(h.store, h.coordinator, nil, nil, h.fleet, f.log.logger("hub"))
 	run := newRunGroup(f.t)
@@ -159,8 +162,10 @@ func (f *memCluster) restartCoordinator(ip, id string, was *memCoordinator) *mem
 }
 
 func (f *memCluster) gossip(role cluster.Role, name, ip, listen string) *cluster.Cluster {
-	c, err := cluster.New(cluster.Config{Name: name, Role: role, Listen: listen, Version: "1", Transport: f.lan.host(ip), Label: "lab",
-		Keys: [][]byte{[]byte("0123456789abcdef")}, Seeds: []string{fmt.Sprintf("%s:%d", coordinatorIP, gossipPort)}, Log: f.log.logger(name)})
+	c, err := cluster.New(cluster.Config{Name: name, Role: role, Listen: listen, Version: "1",
+		Transport: f.lan.host(ip), Label: "lab",
+		Keys: [][]byte{[]byte("0123456789abcdef")}, Seeds: []string{fmt.Sprintf("%s:%d", coordinatorIP, gossipPort)},
+		Log: f.log.logger(name)})
 	require.NoError(f.t, err)
 	return c
 }
@@ -183,9 +188,11 @@ type memProber struct {
 }
 
 func (f *memCluster) newProber(n, identities int) *memProber {
-	s := &memProber{cluster: f, name: fmt.Sprintf("p%d", n), ip: fmt.Sprintf("10.9.0.%d", 10+n), disk: vfs.NewMem(), ownTable: f.table}
+	s := &memProber{cluster: f, name: fmt.Sprintf("p%d", n), ip: fmt.Sprintf("10.9.0.%d", 10+n), disk: vfs.NewMem(),
+		ownTable: f.table}
 	for i := range identities {
-		s.ids = append(s.ids, source.Identity{Local: netip.AddrFrom4([4]byte{10, 8, byte(n), byte(i + 1)}), EHLO: fmt.Sprintf("mx%d-%d.prober.example", n, i)})
+		s.ids = append(s.ids, source.Identity{Local: netip.AddrFrom4([4]byte{10, 8, byte(n), byte(i + 1)}),
+			EHLO: fmt.Sprintf("mx%d-%d.prober.example", n, i)})
 	}
 	return s
 }
@@ -197,10 +204,12 @@ func (s *memProber) start() {
 	s.cache, err = cache.Open(cache.Config{FS: s.disk, Dir: "cache", FilterBytes: 1 << 16})
 	require.NoError(f.t, err)
 	resolver, own := f.resolver(s.ownTable), s.ownTable
-	p, err := prober.New(prober.Config{Node: s.name, Table: own, Resolver: resolver, Cache: s.cache, AllowPrivate: true, MailFrom: "probe@prober.example",
-		Sources: s.ids, Dial: s.dial, Log: f.log.logger(s.name)})
+	p, err := prober.New(prober.Config{Node: s.name, Table: own, Resolver: resolver, Cache: s.cache, AllowPrivate: true,
+		MailFrom: "probe@prober.example",
+		Sources:  s.ids, Dial: s.dial, Log: f.log.logger(s.name)})
 	require.NoError(f.t, err)
-	server, err := stream.NewServer(stream.ServerConfig{Node: s.name, Version: "1", Identities: app.IdentitiesOf(p), Table: own,
+	server, err := stream.NewServer(stream.ServerConfig{Node: s.name, Version: "1", Identities: app.IdentitiesOf(p),
+		Table: own,
 		UseTable: func(t *engine.Table) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -208,8 +217,9 @@ func (s *memProber) start() {
 			resolver.SetTable(t)
 			p.SetTable(t)
 			return nil
-		}, Prober: p, Credentials: insecure.NewCredentials(), Window: p.Window, Fresh: p.Fresh, SetIsolated: p.SetIsolated,
-		KeysMoved: p.KeysMoved, Status: p.Status, Forget: p.Forget, Log: f.log.logger(s.name)})
+		}, Prober: p, Credentials: insecure.NewCredentials(), Window: p.Window, Fresh: p.Fresh,
+		SetIsolated: p.SetIsolated,
+		KeysMoved:   p.KeysMoved, Status: p.Status, Forget: p.Forget, Log: f.log.logger(s.name)})
 	require.NoError(f.t, err)
 	at := s.ip + ":7947"
 	listener, err := f.network.Listen(netip.MustParseAddrPort(at))
@@ -326,7 +336,8 @@ func (f *memCluster) list(rows int, keep func(email string) bool) []byte {
 
 // accept starts a job.
 func (h *memCoordinator) accept(ctx context.Context, t *testing.T, list []byte) string {
-	job, err := h.coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list), Options: ingest.Options{MaxHours: ingest.MaxHours}})
+	job, err := h.coordinator.Accept(ctx, ingest.Upload{Body: bytes.NewReader(list),
+		Options: ingest.Options{MaxHours: ingest.MaxHours}})
 	require.NoError(t, err)
 	return job.ID
 }

@@ -34,8 +34,8 @@ import (
 	"probity/store"
 )
 
-// rowCostEnv asks for TestRowCostsTheSameInALargeFleet, which takes minutes; `make rowcost` sets it. fakeNodesEnv is how many nodes
-// the process is to be, for the one that measures a coordinator.
+// rowCostEnv asks for TestRowCostsTheSameInALargeFleet, which takes minutes; `make rowcost` sets it. fakeNodesEnv is
+// how many nodes the process is to be, for the one that measures a coordinator.
 const (
 	rowCostEnv   = "PROBITY_ROW_COST"
 	fakeNodesEnv = "PROBITY_FAKE_NODES"
@@ -47,10 +47,10 @@ const (
 	mostCost    = 1.3       // of a row among 1,000 nodes, in rows among 3
 )
 
-// TestRowCostsTheSameInALargeFleet runs lists over a fleet of 3 and of 1,000 nodes, with 4 sources each, that answer at once. It
-// compares the CPU of the coordinator a row, from the upload to the result. The nodes are another process: what they need does not
-// count, nor does what the streams need while there is no list. Each place of keys is weighed once in the life of a coordinator, which
-// is what the first list is for.
+// TestRowCostsTheSameInALargeFleet runs lists over a fleet of 3 and of 1,000 nodes, with 4 sources each, that answer at
+// once. It compares the CPU of the coordinator a row, from the upload to the result. The nodes are another process:
+// what they need does not count, nor does what the streams need while there is no list. Each place of keys is weighed
+// once in the life of a coordinator, which is what the first list is for.
 func TestRowCostsTheSameInALargeFleet(t *testing.T) {
 	if text := os.Getenv(fakeNodesEnv); text != "" {
 		nodes, err := strconv.Atoi(text)
@@ -88,7 +88,8 @@ func rowCost(t *testing.T, nodes int) time.Duration {
 		took := time.Since(start)
 		all := cpuTime() - before
 		cost = (all - time.Duration(streams*float64(took))) / costRows
-		t.Logf("%d nodes, list %d: %v of CPU a row in %v; %v with the streams, which take %.0f ms a second", nodes, round+1, cost,
+		t.Logf("%d nodes, list %d: %v of CPU a row in %v; %v with the streams, which take %.0f ms a second", nodes,
+			round+1, cost,
 			took.Round(time.Millisecond), all/costRows, 1000*streams)
 	}
 	return cost
@@ -100,8 +101,8 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// commonList is half of Gmail, a fifth of Google's customers, a tenth of Orange, and the rest of 30,000 domains with hosts of
-// their own.
+// commonList is half of Gmail, a fifth of Google's customers, a tenth of Orange, and the rest of 30,000 domains with
+// hosts of their own.
 func commonList() string {
 	var out strings.Builder
 	out.WriteString("id,email\n")
@@ -139,8 +140,8 @@ func (r fakeRoutes) Route(_ context.Context, domain string) engine.Route {
 
 func (r fakeRoutes) CachedRoute(string) (engine.Route, bool) { return engine.Route{}, false }
 
-// startFleetOfFakes starts a coordinator, and its nodes in another process, and waits until all of them take work. The caller ends
-// them.
+// startFleetOfFakes starts a coordinator, and its nodes in another process, and waits until all of them take work. The
+// caller ends them.
 func startFleetOfFakes(t *testing.T, nodes int) (c *coordinator.Coordinator, end func()) {
 	table := engine.DefaultTable()
 	silent := slog.New(slog.DiscardHandler)
@@ -226,7 +227,8 @@ func (answeringProber) Verify(_ context.Context, batch *wire.Batch, _ time.Durat
 	v := engine.VerdictFor(engine.ReasonMailboxNotFound, "generic/no-mailbox", 0, time.Now())
 	rows := make([]wire.Result, len(batch.Rows))
 	for i := range rows {
-		rows[i] = wire.Result{Row: batch.Rows[i].Number, Attempt: batch.Rows[i].Attempt, Egress: batch.EgressOf(&batch.Rows[i]), Verdict: v}
+		rows[i] = wire.Result{Row: batch.Rows[i].Number, Attempt: batch.Rows[i].Attempt,
+			Egress: batch.EgressOf(&batch.Rows[i]), Verdict: v}
 	}
 	emit(wire.Results{Job: batch.Job, Chunk: batch.Chunk, Epoch: batch.Epoch, Rows: rows, Done: true})
 	return nil
@@ -247,8 +249,9 @@ func serveFakeNodes(t *testing.T, nodes int) {
 		for _, id := range identitiesOf(n) {
 			identities = append(identities, wire.Identity(id))
 		}
-		server, err := stream.NewServer(stream.ServerConfig{Node: fmt.Sprint("p", n), Version: "1", Identities: identities,
-			Table: table, Prober: answeringProber{}, Credentials: insecure.NewCredentials(),
+		server, err := stream.NewServer(stream.ServerConfig{Node: fmt.Sprint("p", n), Version: "1",
+			Identities: identities,
+			Table:      table, Prober: answeringProber{}, Credentials: insecure.NewCredentials(),
 			Window: func(string) int { return 8 * wire.MaxRows }})
 		require.NoError(t, err)
 		listener, err := net.Listen("tcp", "127.0.0.1:0")

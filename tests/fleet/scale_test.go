@@ -13,12 +13,12 @@ import (
 	"probity/tests/harness"
 )
 
-// scaleRows is the work of each source: 38.5 minutes at the shipped budget of 300 recipients a minute. A minute's budget is used in a
-// burst, so that a share with a few more rows takes a minute longer, which is little of the whole.
+// scaleRows is the work of each source: 38.5 minutes at the shipped budget of 300 recipients a minute. A minute's
+// budget is used in a burst, so that a share with a few more rows takes a minute longer, which is little of the whole.
 const scaleRows = 11_550
 
-// TestThroughputIsLinearInIdentities gives each source the same work at one wide provider, at speed-up 1, so that only budgets
-// limit the rate: with more sources it takes the same time.
+// TestThroughputIsLinearInIdentities gives each source the same work at one wide provider, at speed-up 1, so that only
+// budgets limit the rate: with more sources it takes the same time.
 func TestThroughputIsLinearInIdentities(t *testing.T) {
 	detector.Spare(t)
 	throughput := map[int]float64{}

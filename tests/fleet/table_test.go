@@ -15,8 +15,8 @@ import (
 	"probity/internal/detector"
 )
 
-// TestFleetChangesItsTable changes the coordinator's provider table while a job runs, with a node whose own table was different
-// from the start: each row is judged by one table, no receiver's limit is exceeded, and no node is lost.
+// TestFleetChangesItsTable changes the coordinator's provider table while a job runs, with a node whose own table was
+// different from the start: each row is judged by one table, no receiver's limit is exceeded, and no node is lost.
 func TestFleetChangesItsTable(t *testing.T) {
 	detector.Spare(t)
 	withMemCluster(t, fleetSpeedup/4, 3, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {

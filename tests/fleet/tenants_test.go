@@ -12,13 +12,15 @@ import (
 	"probity/tests/harness"
 )
 
-// TestTenantsOfAFleetHaveOneSource verifies a list behind two gateways with four nodes, and loses one of them meanwhile: the domains
-// of its two sources get other sources, no domain has two at one time, and all other domains keep theirs.
+// TestTenantsOfAFleetHaveOneSource verifies a list behind two gateways with four nodes, and loses one of them
+// meanwhile: the domains of its two sources get other sources, no domain has two at one time, and all other domains
+// keep theirs.
 func TestTenantsOfAFleetHaveOneSource(t *testing.T) {
 	detector.Spare(t)
 	withMemCluster(t, 1, 4, 2, func(ctx context.Context, f *memCluster, probers []*memProber) {
 		world := f.internet.World
-		list := []byte("email\n" + strings.Join(append(world.Addresses("proofpoint", 1500), world.Addresses("barracuda", 1500)...), "\n") + "\n")
+		list := []byte("email\n" + strings.Join(append(world.Addresses("proofpoint", 1500),
+			world.Addresses("barracuda", 1500)...), "\n") + "\n")
 		id := f.coord.accept(ctx, t, list)
 		time.Sleep(30 * time.Minute)
 		before := f.internet.Referee.Report()

@@ -1,17 +1,76 @@
 package house_test
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
+	"go/scanner"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
+
+// maxColumns is how long a line may be, a tab counting four. A text or a struct tag stays whole, so that it can be
+// searched for: a line with one of more than maxText bytes may be longer.
+const (
+	maxColumns = 120
+	maxText    = 40
+)
+
+// TestLinesAreShort requires that lines of code and comments have at most maxColumns.
+func TestLinesAreShort(t *testing.T) {
+	require.NoError(t, filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return skipOtherModules(file)
+		}
+		if !strings.HasSuffix(file, ".go") {
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		if err != nil || bytes.Contains(text, []byte("DO NOT EDIT")) {
+			return err
+		}
+		texts := linesOfTexts(text)
+		number := 0
+		for line := range bytes.Lines(text) {
+			number++
+			columns := utf8.RuneCount(bytes.TrimSuffix(line, []byte("\n"))) + 3*bytes.Count(line, []byte("\t"))
+			if columns > maxColumns && !texts[number] {
+				t.Errorf("%s:%d: %d columns: break it behind a comma or an operator", file, number, columns)
+			}
+		}
+		return nil
+	}))
+}
+
+// linesOfTexts returns the numbers of the lines with a text of more than maxText bytes, or a part of one.
+func linesOfTexts(source []byte) map[int]bool {
+	lines := map[int]bool{}
+	file := token.NewFileSet().AddFile("", 1, len(source))
+	var s scanner.Scanner
+	s.Init(file, source, nil, 0)
+	for {
+		at, kind, text := s.Scan()
+		if kind == token.EOF {
+			return lines
+		}
+		if kind == token.STRING && len(text) > maxText {
+			for i := range strings.Count(text, "\n") + 1 {
+				lines[file.Line(at)+i] = true
+			}
+		}
+	}
+}
 
 // maxAssigned is the most names that one assignment may have.
 const maxAssigned = 3

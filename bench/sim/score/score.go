@@ -90,7 +90,8 @@ func (s *scorer) openTruth(truth io.Reader) (err error) {
 	}
 	n := len(s.truth.cells)
 	if s.truth.find(StatusColumn) != n-2 || s.truth.find(ReasonColumn) != n-1 {
-		return fmt.Errorf("truth: its last columns are not %s and %s; give the CSV file that sim truth printed", StatusColumn, ReasonColumn)
+		return fmt.Errorf("truth: its last columns are not %s and %s; give the CSV file that sim truth printed",
+			StatusColumn, ReasonColumn)
 	}
 	return nil
 }

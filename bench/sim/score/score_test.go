@@ -29,9 +29,11 @@ func TestStatusesAloneAreScored(t *testing.T) {
 		return status, ok
 	})
 	require.NoError(t, err)
-	require.Equal(t, []int{4, 1, 1, 0, 0, 2, 1}, []int{got.Rows, got.FalseValid, got.FalseInvalid, got.UnexpectedUnknown, got.WrongReason, got.WrongStatus,
+	require.Equal(t, []int{4, 1, 1, 0, 0, 2, 1}, []int{got.Rows, got.FalseValid, got.FalseInvalid,
+		got.UnexpectedUnknown, got.WrongReason, got.WrongStatus,
 		got.MissingRows})
-	require.Equal(t, map[string]map[string]int{"VALID": {"INVALID": 1}, "INVALID": {"VALID": 1}, "UNKNOWN": {"UNKNOWN": 1}}, got.Confusion)
+	require.Equal(t, map[string]map[string]int{"VALID": {"INVALID": 1}, "INVALID": {"VALID": 1},
+		"UNKNOWN": {"UNKNOWN": 1}}, got.Confusion)
 	_, err = CompareStatuses(strings.NewReader("email,x\n"), nil)
 	require.ErrorContains(t, err, StatusColumn)
 }
@@ -51,18 +53,23 @@ func TestScore(t *testing.T) {
 		rows []string
 		want Scores
 	}{
-		"perfect":            {r, Scores{Rows: 5}},
-		"other allowed":      {with(2, `3,c@x.example,,VALID,98,`), Scores{Rows: 5}},
-		"false valid":        {with(1, `2,b@x.example,"one, two",VALID,98,`), Scores{Rows: 5, FalseValid: 1, WrongStatus: 1}},
-		"false invalid":      {with(4, `5,d@x.example,,INVALID,3,mailbox_not_found`), Scores{Rows: 5, FalseInvalid: 1, WrongStatus: 1}},
-		"unexpected unknown": {with(0, `1,a@x.example,,UNKNOWN,40,timeout`), Scores{Rows: 5, UnexpectedUnknown: 1, WrongStatus: 1}},
-		"wrong reason":       {with(2, `3,c@x.example,,UNKNOWN,40,timeout`), Scores{Rows: 5, WrongReason: 1}},
-		"risky for valid":    {with(0, `1,a@x.example,,RISKY,60,catch_all`), Scores{Rows: 5, WrongStatus: 1}},
-		"verdict for blank":  {with(3, `4,,blank,INVALID,0,invalid_syntax`), Scores{Rows: 5, FalseInvalid: 1, WrongStatus: 1}},
-		"missing":            {r[:3], Scores{Rows: 5, MissingRows: 2}},
-		"extra":              {append(r[:5:5], r[0]), Scores{Rows: 5, ExtraRows: 1}},
-		"order":              {[]string{r[1], r[0], r[2], r[3], r[4]}, Scores{Rows: 5, OrderErrors: 2}},
-		"changed cell":       {with(1, `2,b@x.example,"one,two",INVALID,3,mailbox_not_found`), Scores{Rows: 5, ChangedCells: 1}},
+		"perfect":       {r, Scores{Rows: 5}},
+		"other allowed": {with(2, `3,c@x.example,,VALID,98,`), Scores{Rows: 5}},
+		"false valid": {with(1, `2,b@x.example,"one, two",VALID,98,`),
+			Scores{Rows: 5, FalseValid: 1, WrongStatus: 1}},
+		"false invalid": {with(4, `5,d@x.example,,INVALID,3,mailbox_not_found`),
+			Scores{Rows: 5, FalseInvalid: 1, WrongStatus: 1}},
+		"unexpected unknown": {with(0, `1,a@x.example,,UNKNOWN,40,timeout`),
+			Scores{Rows: 5, UnexpectedUnknown: 1, WrongStatus: 1}},
+		"wrong reason":    {with(2, `3,c@x.example,,UNKNOWN,40,timeout`), Scores{Rows: 5, WrongReason: 1}},
+		"risky for valid": {with(0, `1,a@x.example,,RISKY,60,catch_all`), Scores{Rows: 5, WrongStatus: 1}},
+		"verdict for blank": {with(3, `4,,blank,INVALID,0,invalid_syntax`),
+			Scores{Rows: 5, FalseInvalid: 1, WrongStatus: 1}},
+		"missing": {r[:3], Scores{Rows: 5, MissingRows: 2}},
+		"extra":   {append(r[:5:5], r[0]), Scores{Rows: 5, ExtraRows: 1}},
+		"order":   {[]string{r[1], r[0], r[2], r[3], r[4]}, Scores{Rows: 5, OrderErrors: 2}},
+		"changed cell": {with(1, `2,b@x.example,"one,two",INVALID,3,mailbox_not_found`),
+			Scores{Rows: 5, ChangedCells: 1}},
 	} {
 		got, err := Compare(strings.NewReader(truthFile), strings.NewReader(result(tc.rows...)))
 		require.NoError(t, err, what)
@@ -72,15 +79,17 @@ func TestScore(t *testing.T) {
 }
 
 func TestScoreConfusion(t *testing.T) {
-	got, err := Compare(strings.NewReader(truthFile), strings.NewReader("id,email,notes,verify_status,verify_reason,verify_status_2,verify_reason_2\n"+
-		"1,a@x.example,,x,y,VALID,\n3,c@x.example,,,,UNKNOWN,greylisted\n3,c@x.example,,,,UNKNOWN,greylisted\n"))
+	got, err := Compare(strings.NewReader(truthFile),
+		strings.NewReader("id,email,notes,verify_status,verify_reason,verify_status_2,verify_reason_2\n"+
+			"1,a@x.example,,x,y,VALID,\n3,c@x.example,,,,UNKNOWN,greylisted\n3,c@x.example,,,,UNKNOWN,greylisted\n"))
 	require.NoError(t, err)
 	require.Equal(t, map[string]map[string]int{"VALID": {"VALID": 1}, "UNKNOWN": {"UNKNOWN": 1}}, got.Confusion)
 	require.Equal(t, 1, got.OrderErrors)
 }
 
 func TestScoreRejectsOtherFiles(t *testing.T) {
-	for _, tc := range [][3]string{{"", "", "truth: "}, {truthFile, "", "result: "}, {"a,b\n", "a,b\n", "give the CSV file that sim truth printed"},
+	for _, tc := range [][3]string{{"", "", "truth: "}, {truthFile, "", "result: "},
+		{"a,b\n", "a,b\n", "give the CSV file that sim truth printed"},
 		{truthFile, "id,email,notes\n", "result: no column named verify_status; give a CSV file that verify wrote"}} {
 		_, err := Compare(strings.NewReader(tc[0]), strings.NewReader(tc[1]))
 		require.ErrorContains(t, err, tc[2])
@@ -93,7 +102,8 @@ func TestTruthScoresPerfectly(t *testing.T) {
 	list := listOf(t, w, 3000, 1)
 	var truth bytes.Buffer
 	require.NoError(t, WriteTruth(&truth, w, bytes.NewReader(list)))
-	result := bytes.Replace(truth.Bytes(), []byte(StatusColumn+","+ReasonColumn), []byte("verify_status,verify_reason"), 1)
+	result := bytes.Replace(truth.Bytes(), []byte(StatusColumn+","+ReasonColumn), []byte("verify_status,verify_reason"),
+		1)
 	for _, pack := range []func([]byte) []byte{plain, gzipped, zstdPacked} {
 		got, err := Compare(bytes.NewReader(truth.Bytes()), bytes.NewReader(pack(firstOutcomes(t, result))))
 		require.NoError(t, err)
@@ -158,7 +168,8 @@ func BenchmarkScore(b *testing.B) {
 	w := world.New(world.Config{})
 	var truth bytes.Buffer
 	require.NoError(b, WriteTruth(&truth, w, bytes.NewReader(listOf(b, w, b.N, 1))))
-	result := bytes.Replace(truth.Bytes(), []byte(StatusColumn+","+ReasonColumn), []byte("verify_status,verify_reason"), 1)
+	result := bytes.Replace(truth.Bytes(), []byte(StatusColumn+","+ReasonColumn), []byte("verify_status,verify_reason"),
+		1)
 	b.ResetTimer()
 	_, err := Compare(bytes.NewReader(truth.Bytes()), bytes.NewReader(result))
 	require.NoError(b, err)

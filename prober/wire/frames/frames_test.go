@@ -17,7 +17,8 @@ import (
 var knownTable = engine.DefaultTable()
 
 func drawRoute(t *rapid.T) *engine.Route {
-	hosts := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]{1,8}\.(example|google\.com|pphosted\.com)`), 1, 4, rapid.ID).Draw(t, "hosts")
+	hosts := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]{1,8}\.(example|google\.com|pphosted\.com)`), 1, 4,
+		rapid.ID).Draw(t, "hosts")
 	if rapid.Bool().Draw(t, "implicit") {
 		r := knownTable.ImplicitRoute(hosts[0])
 		return &r
@@ -31,7 +32,8 @@ func drawRoute(t *rapid.T) *engine.Route {
 }
 
 func drawAddress(t *rapid.T) engine.Address {
-	mailbox := rapid.StringMatching(`("[ -!#-\[\]-~]{1,8}"|[a-zé.+]{1,10})@([a-z]{1,8}\.){1,2}(com|example)`).Draw(t, "mailbox")
+	mailbox := rapid.StringMatching(`("[ -!#-\[\]-~]{1,8}"|[a-zé.+]{1,10})@([a-z]{1,8}\.){1,2}(com|example)`).Draw(t,
+		"mailbox")
 	a, err := engine.Parse(mailbox)
 	if err != nil {
 		t.Skip("no address")
@@ -50,12 +52,17 @@ func drawTime(t *rapid.T, label string, unit time.Duration) time.Time {
 func drawBatch(t *rapid.T) *wire.Batch {
 	routes := rapid.SliceOfN(rapid.Custom(drawRoute), 1, 3).Draw(t, "routes")
 	addresses := rapid.SliceOfN(rapid.Custom(drawAddress), 1, 5).Draw(t, "addresses")
-	b := &wire.Batch{Job: rapid.String().Draw(t, "job"), Chunk: rapid.Uint64().Draw(t, "chunk"), Epoch: rapid.Uint32().Draw(t, "epoch"),
-		Class: rapid.String().Draw(t, "class"), NoSMTP: rapid.Bool().Draw(t, "noSMTP"), Details: rapid.Bool().Draw(t, "details"), Short: rapid.Bool().Draw(t, "short"), LongBacklog: rapid.Bool().Draw(t, "steady"),
-		MaxAge: time.Duration(rapid.Int64Min(0).Draw(t, "maxAge")), Started: drawTime(t, "started", 1)}
+	b := &wire.Batch{Job: rapid.String().Draw(t, "job"), Chunk: rapid.Uint64().Draw(t, "chunk"),
+		Epoch: rapid.Uint32().Draw(t, "epoch"),
+		Class: rapid.String().Draw(t, "class"), NoSMTP: rapid.Bool().Draw(t, "noSMTP"),
+		Details: rapid.Bool().Draw(t, "details"), Short: rapid.Bool().Draw(t, "short"),
+		LongBacklog: rapid.Bool().Draw(t, "steady"),
+		MaxAge:      time.Duration(rapid.Int64Min(0).Draw(t, "maxAge")), Started: drawTime(t, "started", 1)}
 	for _, number := range rapid.SliceOfNDistinct(rapid.Uint32(), 1, 20, rapid.ID).Draw(t, "numbers") {
-		b.Rows = append(b.Rows, wire.Row{Number: number, Attempt: rapid.Byte().Draw(t, "attempt"), Flags: engine.Flags(rapid.Byte().Draw(t, "flags")),
-			Address: rapid.SampledFrom(addresses).Draw(t, "address"), Route: rapid.SampledFrom(routes).Draw(t, "route")})
+		b.Rows = append(b.Rows, wire.Row{Number: number, Attempt: rapid.Byte().Draw(t, "attempt"),
+			Flags:   engine.Flags(rapid.Byte().Draw(t, "flags")),
+			Address: rapid.SampledFrom(addresses).Draw(t, "address"),
+			Route:   rapid.SampledFrom(routes).Draw(t, "route")})
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "identities") {
 		b.Egress = append(b.Egress, rapid.String().Draw(t, "identity"))
@@ -91,16 +98,19 @@ func drawVerdict(t *rapid.T) engine.Verdict {
 	reason := engine.Reason(rapid.IntRange(0, int(engine.ReasonInternalError)).Draw(t, "reason"))
 	name := rapid.StringMatching(`[a-z/-]{0,12}`)
 	return engine.Verdict{Status: reason.Bucket(), Reason: reason, Score: rapid.Uint8Max(100).Draw(t, "score"),
-		SMTPValid: rapid.Bool().Draw(t, "smtpValid"), FromCache: rapid.Bool().Draw(t, "fromCache"), Flags: engine.Flags(rapid.Byte().Draw(t, "flags")),
+		SMTPValid: rapid.Bool().Draw(t, "smtpValid"), FromCache: rapid.Bool().Draw(t, "fromCache"),
+		Flags:      engine.Flags(rapid.Byte().Draw(t, "flags")),
 		ProviderID: name.Draw(t, "provider"), ProviderName: name.Draw(t, "providerName"), Rule: name.Draw(t, "rule"),
 		VerifiedAt: drawTime(t, "verifiedAt", time.Millisecond),
-		Details: engine.Details{CatchAll: engine.Tri(rapid.IntRange(0, 2).Draw(t, "catchAll")), Full: rapid.Bool().Draw(t, "full"),
+		Details: engine.Details{CatchAll: engine.Tri(rapid.IntRange(0, 2).Draw(t, "catchAll")),
+			Full:     rapid.Bool().Draw(t, "full"),
 			Disabled: rapid.Bool().Draw(t, "disabled")}}
 }
 
 func drawResult(t *rapid.T) wire.Result {
 	r := wire.Result{Row: rapid.Uint32().Draw(t, "row"), Outcome: wire.Outcome(rapid.IntRange(0, 2).Draw(t, "outcome")),
-		Attempt: rapid.Byte().Draw(t, "attempt"), Egress: rapid.StringN(0, 10, -1).Draw(t, "egress"), Due: drawTime(t, "due", 1)}
+		Attempt: rapid.Byte().Draw(t, "attempt"), Egress: rapid.StringN(0, 10, -1).Draw(t, "egress"),
+		Due: drawTime(t, "due", 1)}
 	if r.Outcome == wire.Settled || rapid.Bool().Draw(t, "judged") {
 		r.Verdict = drawVerdict(t)
 	}
@@ -110,15 +120,18 @@ func drawResult(t *rapid.T) wire.Result {
 // drawDetails draws what detail.Append packs.
 func drawDetails(t *rapid.T, v *engine.Verdict) {
 	d := &v.Details
-	d.Host, d.Code, d.Attempts = rapid.String().Draw(t, "host"), rapid.IntRange(200, 599).Draw(t, "code"), rapid.IntRange(0, 255).Draw(t, "attempts")
+	d.Host, d.Code, d.Attempts = rapid.String().Draw(t, "host"), rapid.IntRange(200, 599).Draw(t, "code"),
+		rapid.IntRange(0, 255).Draw(t, "attempts")
 	d.Stage = engine.Stage(rapid.IntRange(0, int(engine.StageSession)).Draw(t, "stage"))
-	d.Enhanced = engine.Enhanced{Class: rapid.Uint16Min(1).Draw(t, "class"), Subject: rapid.Uint16().Draw(t, "subject"), Detail: rapid.Uint16().Draw(t, "detail")}
+	d.Enhanced = engine.Enhanced{Class: rapid.Uint16Min(1).Draw(t, "class"), Subject: rapid.Uint16().Draw(t, "subject"),
+		Detail: rapid.Uint16().Draw(t, "detail")}
 	d.Message, d.Source = string(rapid.SliceOf(rapid.Byte()).Draw(t, "message")), rapid.String().Draw(t, "source")
 }
 
 func TestResultsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		sent := wire.Results{Rows: rapid.SliceOfN(rapid.Custom(drawResult), 0, 20).Draw(t, "rows"), Done: rapid.Bool().Draw(t, "done"),
+		sent := wire.Results{Rows: rapid.SliceOfN(rapid.Custom(drawResult), 0, 20).Draw(t, "rows"),
+			Done: rapid.Bool().Draw(t, "done"),
 			Held: wire.Held{Rows: rapid.IntRange(0, wire.MaxRows).Draw(t, "held"), Until: drawTime(t, "until", 1)}}
 		sent.Details = len(sent.Rows) > 0 && rapid.Bool().Draw(t, "details")
 		for i := range sent.Rows {
@@ -136,8 +149,10 @@ func TestResultsRoundTrip(t *testing.T) {
 
 func TestSinglesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		sr := wire.SingleRequest{Address: drawAddress(t), Flags: engine.Flags(rapid.Byte().Draw(t, "flags")), Route: drawRoute(t),
-			MaxAge: time.Duration(rapid.Int64Min(0).Draw(t, "maxAge")), NoSMTP: rapid.Bool().Draw(t, "noSMTP"), Low: rapid.Bool().Draw(t, "low")}
+		sr := wire.SingleRequest{Address: drawAddress(t), Flags: engine.Flags(rapid.Byte().Draw(t, "flags")),
+			Route:  drawRoute(t),
+			MaxAge: time.Duration(rapid.Int64Min(0).Draw(t, "maxAge")), NoSMTP: rapid.Bool().Draw(t, "noSMTP"),
+			Low: rapid.Bool().Draw(t, "low")}
 		got, err := roundTrip(t, NewAskFrame(&sr, time.Second), &AskFrame{}).Read(knownTable)
 		require.NoError(t, err)
 		require.Equal(t, sr, got)
@@ -155,7 +170,8 @@ func TestSinglesRoundTrip(t *testing.T) {
 func TestMalformedMessagesAreRefused(t *testing.T) {
 	route := &RouteFrame{Key: "k", Fact: uint32(engine.FactMX), Hosts: []string{"mx.example"}}
 	whole := func() *BatchFrame {
-		return &BatchFrame{Number: []uint32{1}, Attempt: []byte{0}, Flags: []byte{0}, Route: []uint32{0}, Mailbox: []string{"a@b.example"}, Routes: []*RouteFrame{route}}
+		return &BatchFrame{Number: []uint32{1}, Attempt: []byte{0}, Flags: []byte{0}, Route: []uint32{0},
+			Mailbox: []string{"a@b.example"}, Routes: []*RouteFrame{route}}
 	}
 	_, err := whole().Read(knownTable)
 	require.NoError(t, err)
@@ -170,11 +186,17 @@ func TestMalformedMessagesAreRefused(t *testing.T) {
 			f.Route = []uint32{0, 0}
 			f.Mailbox = []string{"a@b.example", "c@b.example"}
 		},
-		"a route without hosts": func(f *BatchFrame) { f.Routes = []*RouteFrame{{Key: "k", Fact: uint32(engine.FactMX)}} },
+		"a route without hosts": func(f *BatchFrame) {
+			f.Routes = []*RouteFrame{{Key: "k",
+				Fact: uint32(engine.FactMX)}}
+		},
 		"a route that is a null MX": func(f *BatchFrame) {
 			f.Routes = []*RouteFrame{{Key: "k", Fact: uint32(engine.FactNullMX), Hosts: route.Hosts}}
 		},
-		"a fact beyond those known": func(f *BatchFrame) { f.Routes = []*RouteFrame{{Key: "k", Fact: 257, Hosts: route.Hosts}} },
+		"a fact beyond those known": func(f *BatchFrame) {
+			f.Routes = []*RouteFrame{{Key: "k", Fact: 257,
+				Hosts: route.Hosts}}
+		},
 		"a provider of another book": func(f *BatchFrame) {
 			f.Routes = []*RouteFrame{{Key: "k", Fact: 1, Provider: "nobody", Hosts: route.Hosts}}
 		},
@@ -194,7 +216,8 @@ func TestStatusReportIsBounded(t *testing.T) {
 	f := &StatusFrame{}
 	for range 2000 {
 		all.Counters = append(all.Counters, wire.Counter{Name: long, Count: 1})
-		all.Findings = append(all.Findings, wire.Finding{Check: long, Subject: long, Severity: long, Message: long, Advice: long})
+		all.Findings = append(all.Findings, wire.Finding{Check: long, Subject: long, Severity: long, Message: long,
+			Advice: long})
 		f.Meters = append(f.Meters, &MeterFrame{Name: long, Count: 1})
 		f.Findings = append(f.Findings, &FindingFrame{Check: long, Subject: long, Level: long, What: long, Do: long})
 	}
@@ -241,7 +264,8 @@ func FuzzBatchFrame(f *testing.F) {
 
 func FuzzResultsFrame(f *testing.F) {
 	v := engine.VerdictFor(engine.ReasonMailboxNotFound, "generic/no-mailbox", 0, time.Unix(1, 0))
-	seed, _ := proto.Marshal(NewResultsFrame(1, wire.Results{Rows: []wire.Result{{Row: 4, Verdict: v}, {Row: 5, Outcome: wire.Returned}}, Done: true, Details: true}))
+	seed, _ := proto.Marshal(NewResultsFrame(1, wire.Results{Rows: []wire.Result{{Row: 4, Verdict: v},
+		{Row: 5, Outcome: wire.Returned}}, Done: true, Details: true}))
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var m ResultsFrame
@@ -293,7 +317,8 @@ func BenchmarkRowRoundTrip(b *testing.B) {
 	part := wire.Results{Done: true}
 	for i := range wire.MaxRows {
 		batch.Rows = append(batch.Rows, wire.Row{Number: uint32(i), Address: a, Route: &r})
-		part.Rows = append(part.Rows, wire.Result{Row: uint32(i), Egress: "192.0.2.1", Verdict: engine.VerdictFor(engine.ReasonMailboxNotFound, "generic/no-mailbox", 0, time.Unix(1, 0))})
+		part.Rows = append(part.Rows, wire.Result{Row: uint32(i), Egress: "192.0.2.1",
+			Verdict: engine.VerdictFor(engine.ReasonMailboxNotFound, "generic/no-mailbox", 0, time.Unix(1, 0))})
 	}
 	b.ReportAllocs()
 	for i := 0; i < b.N; i += wire.MaxRows {

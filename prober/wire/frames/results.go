@@ -6,13 +6,15 @@ import (
 	"probity/prober/wire"
 )
 
-// NewResultsFrame makes the message of a part of the answer to a batch, without its number. It copies what it takes. MX is not sent: the
-// coordinator has that of each row. Details are sent if there are any.
+// NewResultsFrame makes the message of a part of the answer to a batch, without its number. It copies what it takes. MX
+// is not sent: the coordinator has that of each row. Details are sent if there are any.
 func NewResultsFrame(batch uint64, r wire.Results) *ResultsFrame {
 	n := len(r.Rows)
-	f := &ResultsFrame{Batch: batch, Done: r.Done, Row: make([]uint32, n), Outcome: make([]byte, n), Attempt: make([]byte, n),
-		Core: make([]byte, 0, n*engine.CoreSize), Egress: make([]uint32, n), Provider: make([]uint32, n),
-		ProviderName: make([]uint32, n), Rule: make([]uint32, n), Held: Count(r.Held.Rows), HeldUntilNs: unixNano(r.Held.Until)}
+	f := &ResultsFrame{Batch: batch, Done: r.Done, Row: make([]uint32, n), Outcome: make([]byte, n),
+		Attempt: make([]byte, n),
+		Core:    make([]byte, 0, n*engine.CoreSize), Egress: make([]uint32, n), Provider: make([]uint32, n),
+		ProviderName: make([]uint32, n), Rule: make([]uint32, n), Held: Count(r.Held.Rows),
+		HeldUntilNs: unixNano(r.Held.Until)}
 	names := nameTable{at: map[string]uint32{"": 0}, list: []string{""}}
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -39,8 +41,8 @@ func NewResultsFrame(batch uint64, r wire.Results) *ResultsFrame {
 	return f
 }
 
-// noVerdict stands for a verdict that was not made, as rows that are returned unasked have. No verdict has this core, since only
-// VALID has no reason.
+// noVerdict stands for a verdict that was not made, as rows that are returned unasked have. No verdict has this core,
+// since only VALID has no reason.
 var noVerdict [engine.CoreSize]byte
 
 // nameTable numbers strings that repeat.
@@ -61,7 +63,8 @@ func (t *nameTable) index(s string) uint32 {
 // Read reads the message. Each row has a verdict if it is settled.
 func (f *ResultsFrame) Read() (wire.Results, error) {
 	n := len(f.GetRow())
-	if n > wire.MaxRows || len(f.Outcome) != n || len(f.Attempt) != n || len(f.Core) != n*engine.CoreSize || len(f.DueNs) != 0 && len(f.DueNs) != n ||
+	if n > wire.MaxRows || len(f.Outcome) != n || len(f.Attempt) != n || len(f.Core) != n*engine.CoreSize ||
+		len(f.DueNs) != 0 && len(f.DueNs) != n ||
 		len(f.Details) != 0 && len(f.Details) != n {
 		return wire.Results{}, Malformed("results whose columns differ in length")
 	}
@@ -75,10 +78,12 @@ func (f *ResultsFrame) Read() (wire.Results, error) {
 			}
 		}
 	}
-	r := wire.Results{Rows: make([]wire.Result, n), Details: f.Details != nil, Done: f.GetDone(), Held: wire.Held{Rows: int(min(f.GetHeld(), wire.MaxRows)), Until: fromUnixNano(f.GetHeldUntilNs())}}
+	r := wire.Results{Rows: make([]wire.Result, n), Details: f.Details != nil, Done: f.GetDone(),
+		Held: wire.Held{Rows: int(min(f.GetHeld(), wire.MaxRows)), Until: fromUnixNano(f.GetHeldUntilNs())}}
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		*row = wire.Result{Row: f.Row[i], Outcome: wire.Outcome(f.Outcome[i]), Attempt: f.Attempt[i], Egress: f.Names[f.Egress[i]]}
+		*row = wire.Result{Row: f.Row[i], Outcome: wire.Outcome(f.Outcome[i]), Attempt: f.Attempt[i],
+			Egress: f.Names[f.Egress[i]]}
 		v, core := &row.Verdict, f.Core[i*engine.CoreSize:(i+1)*engine.CoreSize]
 		if row.Outcome == wire.Settled || [engine.CoreSize]byte(core) != noVerdict {
 			var err error

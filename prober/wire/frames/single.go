@@ -11,7 +11,8 @@ import (
 
 // NewAskFrame makes the message of a single call. budget is how long an answer is of use; 0 is without limit.
 func NewAskFrame(sr *wire.SingleRequest, budget time.Duration) *AskFrame {
-	return &AskFrame{Mailbox: sr.Address.Mailbox(), Flags: uint32(sr.Flags), Route: newRouteFrame(sr.Route, sr.UsedByOthers), MaxAgeNs: int64(sr.MaxAge),
+	return &AskFrame{Mailbox: sr.Address.Mailbox(), Flags: uint32(sr.Flags),
+		Route: newRouteFrame(sr.Route, sr.UsedByOthers), MaxAgeNs: int64(sr.MaxAge),
 		NoSmtp: sr.NoSMTP, Low: sr.Low, Batch: sr.Batch, BudgetNs: int64(budget), Egress: sr.Egress}
 }
 
@@ -31,14 +32,17 @@ func (f *AskFrame) Read(table *engine.Table) (wire.SingleRequest, error) {
 	if err != nil {
 		return wire.SingleRequest{}, err
 	}
-	return wire.SingleRequest{Address: address, Flags: engine.Flags(f.GetFlags()), Route: route, MaxAge: time.Duration(f.GetMaxAgeNs()),
-		NoSMTP: f.GetNoSmtp(), Low: f.GetLow(), Batch: f.GetBatch(), Egress: f.GetEgress(), UsedByOthers: f.GetRoute().usedByOthers()}, nil
+	return wire.SingleRequest{Address: address, Flags: engine.Flags(f.GetFlags()), Route: route,
+		MaxAge: time.Duration(f.GetMaxAgeNs()),
+		NoSMTP: f.GetNoSmtp(), Low: f.GetLow(), Batch: f.GetBatch(), Egress: f.GetEgress(),
+		UsedByOthers: f.GetRoute().usedByOthers()}, nil
 }
 
 // NewVerdictFrame makes the message of a verdict.
 func NewVerdictFrame(v *engine.Verdict) *VerdictFrame {
-	return &VerdictFrame{Core: engine.AppendCore(make([]byte, 0, engine.CoreSize), v), Provider: v.ProviderID, ProviderName: v.ProviderName,
-		Rule: v.Rule, Mx: v.MX, Details: detail.Append(nil, v), NextRetryNs: unixNano(v.Details.NextRetry)}
+	return &VerdictFrame{Core: engine.AppendCore(make([]byte, 0, engine.CoreSize), v), Provider: v.ProviderID,
+		ProviderName: v.ProviderName,
+		Rule:         v.Rule, Mx: v.MX, Details: detail.Append(nil, v), NextRetryNs: unixNano(v.Details.NextRetry)}
 }
 
 // Read reads the message of a verdict. All of it is sent; times of evidence to the millisecond, as the core keeps them.

@@ -1,7 +1,7 @@
 // Package press measures the load of single calls, and lets loops over rows yield to them.
 //
-// A Meter counts calls. While it is on, a prober lets fewer connections ask at one time (see the admission gate of package prober).
-// Yield needs no meter: every loop over rows calls it.
+// A Meter counts calls. While it is on, a prober lets fewer connections ask at one time (see the admission gate of
+// package prober). Yield needs no meter: every loop over rows calls it.
 //
 // Invariants:
 //  1. Fewer than Least calls above Rate never turn a Meter on.

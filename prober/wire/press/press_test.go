@@ -47,7 +47,8 @@ func TestMeterDetectsLoad(t *testing.T) {
 	}
 }
 
-// TestLateCallsCount counts calls that come out of order, as they do from many connections: a late one counts, and takes nothing back.
+// TestLateCallsCount counts calls that come out of order, as they do from many connections: a late one counts, and
+// takes nothing back.
 func TestLateCallsCount(t *testing.T) {
 	for ago := time.Duration(0); ago < late; ago += worth {
 		var few, enough Meter

@@ -14,8 +14,8 @@ import (
 	"probity/prober/wire/timing"
 )
 
-// clientStream is one stream to the node. What it queues is bounded: batches and their cancellations by the credit of the node, and a
-// newer pong replaces one that is queued.
+// clientStream is one stream to the node. What it queues is bounded: batches and their cancellations by the credit of
+// the node, and a newer pong replaces one that is queued.
 type clientStream struct {
 	c      *Client
 	wake   wakeup // the queue has something
@@ -65,7 +65,8 @@ func (c *Client) attach(ctx context.Context, node frames.NodeClient) error {
 	if err != nil {
 		return err
 	}
-	hello := &frames.CoordinatorHelloFrame{Protocol: ownVersions().lowest, ProtocolMost: ownVersions().highest, Version: c.cfg.Version, Coordinator: c.id,
+	hello := &frames.CoordinatorHelloFrame{Protocol: ownVersions().lowest, ProtocolMost: ownVersions().highest,
+		Version: c.cfg.Version, Coordinator: c.id,
 		Node: c.cfg.Node}
 	if err := stream.Send(&frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Hello{Hello: hello}}); err != nil {
 		_, err = stream.Recv() // which knows why
@@ -78,7 +79,8 @@ func (c *Client) attach(ctx context.Context, node frames.NodeClient) error {
 	timer.Stop()
 	reason, h := "the first message must be a hello", first.GetHello()
 	if h != nil {
-		reason = mismatch(peer{"the coordinator", c.cfg.Version, ownVersions(), c.cfg.Node}, peer{"the node", h.GetVersion(), peerVersions(h), h.GetNode()})
+		reason = mismatch(peer{"the coordinator", c.cfg.Version, ownVersions(), c.cfg.Node},
+			peer{"the node", h.GetVersion(), peerVersions(h), h.GetNode()})
 	}
 	if reason != "" {
 		_ = stream.Send(refusalFrame(reason)) // if that fails, Recv fails too
@@ -107,9 +109,10 @@ func (c *Client) attach(ctx context.Context, node frames.NodeClient) error {
 	}
 }
 
-// write sends what is queued until the stream ends; Recv reports why. A node that takes nothing for a node's timeout does not read, and loses
-// the stream: else batches whose time is over would pile up behind it.
-func (s *clientStream) write(ctx context.Context, stream grpc.BidiStreamingClient[frames.CoordinatorFrame, frames.NodeFrame]) {
+// write sends what is queued until the stream ends; Recv reports why. A node that takes nothing for a node's timeout
+// does not read, and loses the stream: else batches whose time is over would pile up behind it.
+func (s *clientStream) write(ctx context.Context, stream grpc.BidiStreamingClient[frames.CoordinatorFrame,
+	frames.NodeFrame]) {
 	timer := time.AfterFunc(timing.NodeTimeout, func() {
 		s.unread.Store(true)
 		s.cancel()
@@ -139,12 +142,15 @@ func (s *clientStream) write(ctx context.Context, stream grpc.BidiStreamingClien
 }
 
 func refusalFrame(reason string) *frames.CoordinatorFrame {
-	return &frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Refusal{Refusal: &frames.RefusalFrame{Words: reason}}}
+	return &frames.CoordinatorFrame{
+		Kind: &frames.CoordinatorFrame_Refusal{Refusal: &frames.RefusalFrame{Words: reason}},
+	}
 }
 
-// awaitRefusedEnd waits a little until a refused node closes the stream, so that the reason arrives. A node that keeps sending
-// is cut off.
-func awaitRefusedEnd(stream grpc.BidiStreamingClient[frames.CoordinatorFrame, frames.NodeFrame], reason string, cancel context.CancelFunc) error {
+// awaitRefusedEnd waits a little until a refused node closes the stream, so that the reason arrives. A node that keeps
+// sending is cut off.
+func awaitRefusedEnd(stream grpc.BidiStreamingClient[frames.CoordinatorFrame, frames.NodeFrame], reason string,
+	cancel context.CancelFunc) error {
 	timer := time.AfterFunc(2*time.Second, cancel)
 	defer timer.Stop()
 	for {
@@ -163,7 +169,8 @@ func (s *clientStream) begin(h *frames.NodeHelloFrame) {
 	c.table = tableHash(h.GetTable())
 	c.status, c.statusAt = wire.Status{}, time.Time{}
 	c.state.Draining, c.state.LastHeard = h.GetDraining(), time.Now()
-	c.state.Hello = wire.Hello{Version: h.GetVersion(), Identities: frames.ReadIdentities(h.GetIdentities()), Fresh: h.GetFresh()}
+	c.state.Hello = wire.Hello{Version: h.GetVersion(), Identities: frames.ReadIdentities(h.GetIdentities()),
+		Fresh: h.GetFresh()}
 	c.credit.setBounds(int(h.GetTotal()), int(h.GetWindow()))
 	if c.keysMoved { // a message on the last stream may be lost
 		c.keysMoved = false

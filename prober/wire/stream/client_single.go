@@ -15,8 +15,8 @@ import (
 	"probity/prober/wire/frames"
 )
 
-// Single asks the node at once, or when it works by the table that the route is of. At the deadline of ctx the answer is
-// UNKNOWN/timeout, whatever is late. A route of a table that is no longer ours is ErrOtherTable.
+// Single asks the node at once, or when it works by the table that the route is of. At the deadline of ctx the answer
+// is UNKNOWN/timeout, whatever is late. A route of a table that is no longer ours is ErrOtherTable.
 func (c *Client) Single(ctx context.Context, sr wire.SingleRequest) (wire.Answer, error) {
 	table := tableOf(sr.Route)
 	for {
@@ -71,7 +71,8 @@ func (c *Client) unanswered(ctx context.Context, sr *wire.SingleRequest, err err
 	case ctx.Err() != nil:
 		return wire.Answer{}, ctx.Err()
 	case status.Code(err) == codes.Aborted:
-		return wire.Answer{}, fmt.Errorf("node %s: %s: %w", c.cfg.Node, status.Convert(err).Message(), wire.ErrOtherTable)
+		return wire.Answer{}, fmt.Errorf("node %s: %s: %w", c.cfg.Node, status.Convert(err).Message(),
+			wire.ErrOtherTable)
 	case errors.Is(err, wire.ErrOtherTable):
 		return wire.Answer{}, err
 	case status.Code(err) == codes.Unavailable:
@@ -101,7 +102,8 @@ func (c *Client) ReadyQueues(ctx context.Context) (queues []wire.ReadyQueue, err
 
 // Traces asks the node for recent probes.
 func (c *Client) Traces(ctx context.Context, q wire.Query) (traces []wire.Trace, err error) {
-	f := &frames.LookFrame{Coordinator: c.id, Email: q.Email, Status: q.Status, Provider: q.Provider, Limit: frames.Count(q.Limit)}
+	f := &frames.LookFrame{Coordinator: c.id, Email: q.Email, Status: q.Status, Provider: q.Provider,
+		Limit: frames.Count(q.Limit)}
 	return traces, c.fetchView(ctx, f, &traces)
 }
 
@@ -129,7 +131,8 @@ func (c *Client) EndQuarantine(ctx context.Context, egress, route string) (was b
 	return was, err
 }
 
-// Forget asks the node to delete what it keeps of an address, given in folded form. It reports whether there was a verdict.
+// Forget asks the node to delete what it keeps of an address, given in folded form. It reports whether there was a
+// verdict.
 func (c *Client) Forget(ctx context.Context, folded string) (was bool, err error) {
 	err = c.request(func(node frames.NodeClient) error {
 		done, err := node.Forget(ctx, &frames.ForgetFrame{Coordinator: c.id, Email: folded})

@@ -12,8 +12,8 @@ import (
 // errRecalled ends a batch whose rows are returned because they are not of our table.
 var errRecalled = errors.New("the provider table has changed: the batch was recalled")
 
-// TableChanged tells the client that Table returns another table now. Batches of the old one are returned; the node takes the
-// new table, and then batches again.
+// TableChanged tells the client that Table returns another table now. Batches of the old one are returned; the node
+// takes the new table, and then batches again.
 func (c *Client) TableChanged() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -22,8 +22,8 @@ func (c *Client) TableChanged() {
 	}
 }
 
-// advanceTable goes on towards the state in which the node works by our table and takes work. It is called whenever one of its steps may be
-// done. The caller holds the client's mutex.
+// advanceTable goes on towards the state in which the node works by our table and takes work. It is called whenever one
+// of its steps may be done. The caller holds the client's mutex.
 func (s *clientStream) advanceTable() {
 	c, table := s.c, s.c.cfg.Table()
 	hash := table.Hash()
@@ -54,7 +54,8 @@ func (s *clientStream) advanceTable() {
 		return // the end of its Verify goes on from here
 	}
 	s.sentTable, s.tableTimer = &hash, time.AfterFunc(helloTimeout, s.cancel)
-	s.push(&frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Table{Table: &frames.TableFrame{Hash: hash[:], Layers: table.Layers()}}})
+	s.push(&frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Table{Table: &frames.TableFrame{Hash: hash[:],
+		Layers: table.Layers()}}})
 }
 
 // startWork lets batches begin. The caller holds the client's mutex.
@@ -84,7 +85,8 @@ func (s *clientStream) handleTableTaken(f *frames.TableTakenFrame) error {
 	case f.GetProblem() == "":
 		c.table = hash
 	case hash == c.cfg.Table().Hash():
-		reason := fmt.Sprintf("the node (probity %s) cannot work by the coordinator's provider table %x: %s", c.state.Hello.Version, hash, frames.Clip(f.GetProblem(), maxProblem))
+		reason := fmt.Sprintf("the node (probity %s) cannot work by the coordinator's provider table %x: %s",
+			c.state.Hello.Version, hash, frames.Clip(f.GetProblem(), maxProblem))
 		c.recordProblem(reason)
 		c.giveUp(reason) // it has nothing of ours
 		return errors.New(reason)

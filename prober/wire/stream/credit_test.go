@@ -29,7 +29,9 @@ func TestWindowLimitsItsClassOnly(t *testing.T) {
 			}
 			return defaultWindow
 		}
-		l := newTestNode(t, 100*time.Millisecond, testOptions{server: func(c *ServerConfig) { c.Window = windows }}).waitIdle()
+		l := newTestNode(t, 100*time.Millisecond, testOptions{server: func(c *ServerConfig) {
+			c.Window = windows
+		}}).waitIdle()
 		verify := func(chunk uint64, class string, rows int) {
 			l.inBackground(func() {
 				b := testBatch(chunk, class, rows)
@@ -57,7 +59,9 @@ func TestWindowLimitsItsClassOnly(t *testing.T) {
 
 func TestClosedWindowReturnsBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newTestNode(t, 100*time.Millisecond, testOptions{server: func(c *ServerConfig) { c.Window = func(string) int { return 0 } }}).waitIdle()
+		l := newTestNode(t, 100*time.Millisecond, testOptions{server: func(c *ServerConfig) {
+			c.Window = func(string) int { return 0 }
+		}}).waitIdle()
 		first := testBatch(1, "shut", 40)
 		l.inBackground(func() { l.verify(t.Context(), first, time.Minute).requireComplete(t, first) })
 		time.Sleep(2 * time.Second)
@@ -72,7 +76,9 @@ func TestClosedWindowReturnsBatches(t *testing.T) {
 
 func TestNodeRowLimitIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newTestNode(t, 10*time.Millisecond, testOptions{server: func(c *ServerConfig) { c.MaxRows = 250 }}).waitIdle()
+		l := newTestNode(t, 10*time.Millisecond, testOptions{server: func(c *ServerConfig) {
+			c.MaxRows = 250
+		}}).waitIdle()
 		for i := range 20 {
 			l.inBackground(func() {
 				b := testBatch(uint64(i), "tail", 100)
@@ -103,7 +109,8 @@ func TestSingleAtItsDeadline(t *testing.T) {
 		for name, single := range map[string]func(context.Context, wire.SingleRequest) (wire.Answer, error){
 			"the node is in time": func(ctx context.Context, sr wire.SingleRequest) (wire.Answer, error) {
 				<-ctx.Done()
-				return wire.Answer{Verdict: engine.VerdictFor(engine.ReasonTimeout, "node", sr.Flags, time.Now()), Node: "n1"}, nil
+				return wire.Answer{Verdict: engine.VerdictFor(engine.ReasonTimeout, "node", sr.Flags, time.Now()),
+					Node: "n1"}, nil
 			},
 			"the node is not": func(ctx context.Context, _ wire.SingleRequest) (wire.Answer, error) {
 				<-ctx.Done()
@@ -138,8 +145,8 @@ func TestSingleAtAnIsolatedNode(t *testing.T) {
 	})
 }
 
-// A bad network for five minutes: whatever happens, each row of a batch that ends well has one result, a batch that does not
-// ends with ErrGone, no probe begins without a lease, and the node is never given up while it may probe.
+// A bad network for five minutes: whatever happens, each row of a batch that ends well has one result, a batch that
+// does not ends with ErrGone, no probe begins without a lease, and the node is never given up while it may probe.
 func TestBadNetworkLosesNoRow(t *testing.T) {
 	for seed := range uint64(6) {
 		synctest.Test(t, func(t *testing.T) {
@@ -199,8 +206,8 @@ func verifyAll(t *testing.T, l *testNode, from uint64, batches int) {
 	}
 }
 
-// requireOneCoordinator: each time that the coordinator gave the node up, the node was alone by then, and each probe began
-// while it was not.
+// requireOneCoordinator: each time that the coordinator gave the node up, the node was alone by then, and each probe
+// began while it was not.
 func (l *testNode) requireOneCoordinator(t *testing.T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -40,7 +40,9 @@ func TestSecondCoordinatorIsRefusedWithReason(t *testing.T) {
 func TestNodeChangesCoordinatorAfterAMinuteOfSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := wire.Coordinator{ID: "c1", Term: 1}
-		l := newTestNode(t, time.Second, testOptions{client: func(c *ClientConfig) { c.Coordinator = wire.Coordinator{ID: "c0", Term: 1} }}).waitIdle()
+		l := newTestNode(t, time.Second, testOptions{client: func(c *ClientConfig) {
+			c.Coordinator = wire.Coordinator{ID: "c0", Term: 1}
+		}}).waitIdle()
 		l.network.block(toNode, fromNode)
 		second := l.newClient(first, ignoreState, func(c *ClientConfig) { c.Dial = l.network.listener.DialContext })
 		time.Sleep(timing.CoordinatorTimeout - 5*time.Second)
@@ -104,7 +106,8 @@ type authority struct {
 
 func newAuthority(t *testing.T) *authority {
 	a := &authority{t: t}
-	a.key, a.cert = a.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	a.key, a.cert = a.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "test"}, IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
 	return a
 }
 
@@ -124,8 +127,9 @@ func (a *authority) sign(c *x509.Certificate) (*ecdsa.PrivateKey, *x509.Certific
 }
 
 func (a *authority) issue(name string, use x509.ExtKeyUsage) tls.Certificate {
-	key, c := a.sign(&x509.Certificate{Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, ExtKeyUsage: []x509.ExtKeyUsage{use},
-		KeyUsage: x509.KeyUsageDigitalSignature})
+	key, c := a.sign(&x509.Certificate{Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		ExtKeyUsage: []x509.ExtKeyUsage{use},
+		KeyUsage:    x509.KeyUsageDigitalSignature})
 	return tls.Certificate{Certificate: [][]byte{c.Raw}, PrivateKey: key}
 }
 
@@ -148,16 +152,20 @@ func TestOnlyClusterCertificatesAreAccepted(t *testing.T) {
 			func(a, _ *authority) tls.Certificate { return a.issue("c", client) }, "", ""},
 		"the node's is of another authority": {
 			func(_, f *authority) tls.Certificate { return f.issue("n1", server) },
-			func(a, _ *authority) tls.Certificate { return a.issue("c", client) }, "certificate signed by unknown authority", "bad certificate"},
+			func(a, _ *authority) tls.Certificate { return a.issue("c", client) },
+			"certificate signed by unknown authority", "bad certificate"},
 		"the node's bears another name": {
 			func(a, _ *authority) tls.Certificate { return a.issue("n2", server) },
-			func(a, _ *authority) tls.Certificate { return a.issue("c", client) }, "certificate is valid for n2, not n1", "bad certificate"},
+			func(a, _ *authority) tls.Certificate { return a.issue("c", client) },
+			"certificate is valid for n2, not n1", "bad certificate"},
 		"the coordinator's is of another authority": {
 			func(a, _ *authority) tls.Certificate { return a.issue("n1", server) },
-			func(_, f *authority) tls.Certificate { return f.issue("c", client) }, "unknown certificate authority", "signed by unknown authority"},
+			func(_, f *authority) tls.Certificate { return f.issue("c", client) }, "unknown certificate authority",
+			"signed by unknown authority"},
 		"a node's is used as a coordinator's": {
 			func(a, _ *authority) tls.Certificate { return a.issue("n1", server) },
-			func(a, _ *authority) tls.Certificate { return a.issue("n2", server) }, "bad certificate", "incompatible key usage"},
+			func(a, _ *authority) tls.Certificate { return a.issue("n2", server) }, "bad certificate",
+			"incompatible key usage"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ours, foreign := newAuthority(t), newAuthority(t)

@@ -23,8 +23,8 @@ import (
 	"probity/prober/wire/timing"
 )
 
-// hostileNode is a node with a good certificate that sends whatever a test says. It greets as it should, once, and refuses
-// every later stream.
+// hostileNode is a node with a good certificate that sends whatever a test says. It greets as it should, once, and
+// refuses every later stream.
 type hostileNode struct {
 	frames.UnimplementedNodeServer
 	attached atomic.Bool
@@ -39,22 +39,25 @@ func (r *hostileNode) Attach(stream grpc.BidiStreamingServer[frames.CoordinatorF
 		return err
 	}
 	table := defaultTable.Hash()
-	hello := &frames.NodeHelloFrame{Protocol: wire.Protocol, Version: "1.2.3", Node: "n1", Table: table[:], Total: defaultMaxRows, Window: defaultWindow}
+	hello := &frames.NodeHelloFrame{Protocol: wire.Protocol, Version: "1.2.3", Node: "n1", Table: table[:],
+		Total: defaultMaxRows, Window: defaultWindow}
 	if err := stream.Send(&frames.NodeFrame{Kind: &frames.NodeFrame_Hello{Hello: hello}}); err != nil {
 		return err
 	}
 	return r.serve(stream)
 }
 
-// attachToHostileNode attaches a client to a hostile node, within a bubble. The problems are those that the client reported, in
-// order.
-func attachToHostileNode(t *testing.T, serve func(grpc.BidiStreamingServer[frames.CoordinatorFrame, frames.NodeFrame]) error, with ...func(*ClientConfig)) (c *Client, problems func() []string) {
+// attachToHostileNode attaches a client to a hostile node, within a bubble. The problems are those that the client
+// reported, in order.
+func attachToHostileNode(t *testing.T, serve func(grpc.BidiStreamingServer[frames.CoordinatorFrame,
+	frames.NodeFrame]) error, with ...func(*ClientConfig)) (c *Client, problems func() []string) {
 	listener := bufconn.Listen(1 << 16)
 	g := grpc.NewServer(grpc.Creds(insecure.NewCredentials()), grpc.MaxSendMsgSize(maxMessage))
 	frames.RegisterNodeServer(g, &hostileNode{serve: serve})
 	go func() { _ = g.Serve(listener) }()
 	var seen []string
-	cfg := ClientConfig{Node: "n1", Version: "1.2.3", Coordinator: wire.Coordinator{ID: "c1", Term: 1}, Table: func() *engine.Table { return defaultTable },
+	cfg := ClientConfig{Node: "n1", Version: "1.2.3", Coordinator: wire.Coordinator{ID: "c1", Term: 1},
+		Table:       func() *engine.Table { return defaultTable },
 		Dial:        func(ctx context.Context) (net.Conn, error) { return listener.DialContext(ctx) },
 		Credentials: insecure.NewCredentials(), Changed: func(s State) { seen = append(seen, s.Problem) }}
 	for _, option := range with {
@@ -90,13 +93,14 @@ func requireProblem(t *testing.T, problems []string, want string) {
 	t.Fatalf("no problem was told: %q", problems)
 }
 
-// A node that talks and does not read makes the coordinator keep one answer: to its newest ping. Results of batches that are not under way
-// are dropped.
+// A node that talks and does not read makes the coordinator keep one answer: to its newest ping. Results of batches
+// that are not under way are dropped.
 func TestNodeThatDoesNotReadIsKeptOneAnswer(t *testing.T) {
 	const messages = 100_000
 	synctest.Test(t, func(t *testing.T) {
 		sent := 0
-		c, problems := attachToHostileNode(t, func(stream grpc.BidiStreamingServer[frames.CoordinatorFrame, frames.NodeFrame]) error {
+		c, problems := attachToHostileNode(t, func(stream grpc.BidiStreamingServer[frames.CoordinatorFrame,
+			frames.NodeFrame]) error {
 			for i := range uint64(messages) {
 				for _, f := range []*frames.NodeFrame{
 					{Kind: &frames.NodeFrame_Ping{Ping: &frames.PingFrame{Number: i}}},
@@ -126,14 +130,18 @@ func TestNodeThatDoesNotReadIsKeptOneAnswer(t *testing.T) {
 	})
 }
 
-// A node that talks and does not read what does not fit into its window loses the stream, before batches whose time is over pile up.
+// A node that talks and does not read what does not fit into its window loses the stream, before batches whose time is
+// over pile up.
 func TestNodeThatDoesNotReadLosesTheStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ended time.Duration
 		began := time.Now()
-		c, problems := attachToHostileNode(t, func(stream grpc.BidiStreamingServer[frames.CoordinatorFrame, frames.NodeFrame]) error {
+		c, problems := attachToHostileNode(t, func(stream grpc.BidiStreamingServer[frames.CoordinatorFrame,
+			frames.NodeFrame]) error {
 			for number := uint64(0); stream.Context().Err() == nil; number++ {
-				if err := stream.Send(&frames.NodeFrame{Kind: &frames.NodeFrame_Ping{Ping: &frames.PingFrame{Number: number}}}); err != nil {
+				if err := stream.Send(&frames.NodeFrame{
+					Kind: &frames.NodeFrame_Ping{Ping: &frames.PingFrame{Number: number}},
+				}); err != nil {
 					break
 				}
 				select {
@@ -148,7 +156,8 @@ func TestNodeThatDoesNotReadLosesTheStream(t *testing.T) {
 		var batches sync.WaitGroup
 		for n := range uint64(20) { // more than the windows of the connection hold
 			batches.Go(func() {
-				err := c.Verify(t.Context(), testBatch(n, fmt.Sprint("class", n), wire.MaxRows), time.Minute, func(wire.Results) {})
+				err := c.Verify(t.Context(), testBatch(n, fmt.Sprint("class", n), wire.MaxRows), time.Minute,
+					func(wire.Results) {})
 				require.Error(t, err)
 			})
 		}
@@ -178,14 +187,17 @@ func TestResultsBeyondTheirBatchEndTheStream(t *testing.T) {
 		"results of 1 rows have 10":         long,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c, problems := attachToHostileNode(t, func(stream grpc.BidiStreamingServer[frames.CoordinatorFrame, frames.NodeFrame]) error {
+			c, problems := attachToHostileNode(t, func(stream grpc.BidiStreamingServer[frames.CoordinatorFrame,
+				frames.NodeFrame]) error {
 				for { // its batch
 					got, err := stream.Recv()
 					if err != nil {
 						return err
 					}
 					if got.GetBatch() != nil {
-						if err := stream.Send(&frames.NodeFrame{Kind: &frames.NodeFrame_Results{Results: f}}); err != nil {
+						if err := stream.Send(&frames.NodeFrame{
+							Kind: &frames.NodeFrame_Results{Results: f},
+						}); err != nil {
 							return err
 						}
 					}

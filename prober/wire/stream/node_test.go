@@ -24,8 +24,8 @@ import (
 // defaultTable is the table that both sides have in these tests.
 var defaultTable = engine.DefaultTable()
 
-// flakyNetwork is the network between one coordinator and one node: it can stop carrying in either direction, as a cut-off machine
-// does (neither side is told), or drop every connection at once.
+// flakyNetwork is the network between one coordinator and one node: it can stop carrying in either direction, as a
+// cut-off machine does (neither side is told), or drop every connection at once.
 type flakyNetwork struct {
 	listener *bufconn.Listener
 
@@ -147,7 +147,8 @@ type slowProber struct {
 }
 
 func newSlowProber(interval time.Duration) *slowProber {
-	return &slowProber{interval: interval, rows: map[uint32]int{}, underWay: map[string]int{}, maxUnderWay: map[string]int{}}
+	return &slowProber{interval: interval, rows: map[uint32]int{}, underWay: map[string]int{},
+		maxUnderWay: map[string]int{}}
 }
 
 func (p *slowProber) countRows(b *wire.Batch, rows int) {
@@ -188,7 +189,8 @@ func (p *slowProber) Verify(ctx context.Context, b *wire.Batch, hold time.Durati
 		p.probe(row)
 		left[i] = false
 		v := engine.VerdictFor(engine.ReasonMailboxNotFound, "test", row.Flags, time.Now())
-		emit(wire.Results{Job: b.Job, Chunk: b.Chunk, Epoch: b.Epoch, Rows: []wire.Result{{Row: row.Number, Egress: "a", Verdict: v}}, Done: i == len(b.Rows)-1})
+		emit(wire.Results{Job: b.Job, Chunk: b.Chunk, Epoch: b.Epoch,
+			Rows: []wire.Result{{Row: row.Number, Egress: "a", Verdict: v}}, Done: i == len(b.Rows)-1})
 	}
 	return nil
 }
@@ -204,7 +206,8 @@ func (p *slowProber) Single(ctx context.Context, sr wire.SingleRequest) (wire.An
 	if single := p.single.Load(); single != nil {
 		return (*single)(ctx, sr)
 	}
-	return wire.Answer{Verdict: engine.VerdictFor(engine.ReasonMailboxNotFound, "test", sr.Flags, time.Now()), Node: "n1"}, nil
+	return wire.Answer{Verdict: engine.VerdictFor(engine.ReasonMailboxNotFound, "test", sr.Flags, time.Now()),
+		Node: "n1"}, nil
 }
 
 // lockedBuffer is a log that is read while the node goes on writing to it.
@@ -250,10 +253,12 @@ type testOptions struct {
 }
 
 func newTestNode(t *testing.T, interval time.Duration, with testOptions) *testNode {
-	l := &testNode{t: t, network: newFlakyNetwork(), prober: newSlowProber(interval), log: &lockedBuffer{}, done: make(chan struct{})}
+	l := &testNode{t: t, network: newFlakyNetwork(), prober: newSlowProber(interval), log: &lockedBuffer{},
+		done: make(chan struct{})}
 	cfg := ServerConfig{Node: "n1", Version: "1.2.3", Table: defaultTable, Prober: l.prober,
 		Identities:  []wire.Identity{{Name: "192.0.2.1", Local: "10.0.0.1", Public: "192.0.2.1", EHLO: "a.example"}},
-		Credentials: insecure.NewCredentials(), SetIsolated: l.recordIsolated, Log: slog.New(slog.NewTextHandler(l.log, nil))}
+		Credentials: insecure.NewCredentials(), SetIsolated: l.recordIsolated,
+		Log: slog.New(slog.NewTextHandler(l.log, nil))}
 	if with.server != nil {
 		with.server(&cfg)
 	}
@@ -278,8 +283,9 @@ func newTestNode(t *testing.T, interval time.Duration, with testOptions) *testNo
 
 // newClient runs another client.
 func (l *testNode) newClient(coordinator wire.Coordinator, changed func(State), with func(*ClientConfig)) *Client {
-	cfg := ClientConfig{Node: "n1", Version: "1.2.3", Coordinator: coordinator, Table: func() *engine.Table { return defaultTable },
-		Dial: l.network.dial, Credentials: insecure.NewCredentials(), Changed: changed}
+	cfg := ClientConfig{Node: "n1", Version: "1.2.3", Coordinator: coordinator,
+		Table: func() *engine.Table { return defaultTable },
+		Dial:  l.network.dial, Credentials: insecure.NewCredentials(), Changed: changed}
 	if with != nil {
 		with(&cfg)
 	}

@@ -27,18 +27,18 @@ type ServerConfig struct {
 	Table       *engine.Table
 	Prober      wire.Prober
 	Credentials credentials.TransportCredentials // ServerTLS; insecure ones for connections within a process
-	// UseTable makes the prober work by a table; an error says why it cannot. It is not called while a batch is under way whose
-	// results count. Default: every table is accepted.
+	// UseTable makes the prober work by a table; an error says why it cannot. It is not called while a batch is under
+	// way whose results count. Default: every table is accepted.
 	UseTable func(*engine.Table) error
-	// Window says how many rows of a class may be under way: about what its budgets allow in half a minute. It is asked once
-	// a second for each class in use. Default: defaultWindow for each.
+	// Window says how many rows of a class may be under way: about what its budgets allow in half a minute. It is asked
+	// once a second for each class in use. Default: defaultWindow for each.
 	Window  func(class string) int
 	MaxRows int // under way in all; default defaultMaxRows
-	// Fresh reports that the node has asked no receiver since its start, nor was at work in the hour before it, so that its
-	// routes may move to another source at once. Default: false.
+	// Fresh reports that the node has asked no receiver since its start, nor was at work in the hour before it, so that
+	// its routes may move to another source at once. Default: false.
 	Fresh func() bool
-	// SetIsolated is called when the node has lost its coordinator's lease and may start no probe, not even a retry of its own,
-	// and when it has a lease again. The node begins isolated. The calls are from one goroutine.
+	// SetIsolated is called when the node has lost its coordinator's lease and may start no probe, not even a retry of
+	// its own, and when it has a lease again. The node begins isolated. The calls are from one goroutine.
 	SetIsolated func(isolated bool)
 	// KeysMoved is called when narrow keys of the cluster have other owners. Default: nothing is done.
 	KeysMoved func()
@@ -99,7 +99,8 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		cfg.UseTable = func(*engine.Table) error { return nil }
 	}
 	cfg.Log = orDiscard(cfg.Log)
-	return &Server{cfg: cfg, table: cfg.Table, wake: newWakeup(), isolated: true, batches: map[uint64]*runningBatch{}}, nil
+	return &Server{cfg: cfg, table: cfg.Table, wake: newWakeup(), isolated: true, batches: map[uint64]*runningBatch{}},
+		nil
 }
 
 // Run serves until ctx ends. Then it takes no new batches, returns unfinished rows, and returns within 25 seconds.
@@ -110,8 +111,10 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 	s.baseCtx = baseCtx
 	s.mu.Unlock()
 
-	g := grpc.NewServer(grpc.Creds(s.cfg.Credentials), grpc.KeepaliveParams(serverKeepalive), grpc.KeepaliveEnforcementPolicy(keepalivePolicy),
-		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.InitialWindowSize(windowSize), grpc.InitialConnWindowSize(windowSize),
+	g := grpc.NewServer(grpc.Creds(s.cfg.Credentials), grpc.KeepaliveParams(serverKeepalive),
+		grpc.KeepaliveEnforcementPolicy(keepalivePolicy),
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.InitialWindowSize(windowSize),
+		grpc.InitialConnWindowSize(windowSize),
 		grpc.ConnectionTimeout(helloTimeout))
 	frames.RegisterNodeServer(g, service{s: s})
 	s.work.Go(func() { s.watch(baseCtx) })
@@ -140,8 +143,8 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
-// drain takes nothing more, returns all rows, and waits until they are on their way to the coordinator, for drainTime at most. The batches
-// of a coordinator that is gone are dropped.
+// drain takes nothing more, returns all rows, and waits until they are on their way to the coordinator, for drainTime
+// at most. The batches of a coordinator that is gone are dropped.
 func (s *Server) drain() {
 	returned := make(chan struct{})
 	s.mu.Lock()
@@ -185,14 +188,17 @@ func (s *Server) watch(ctx context.Context) {
 		left := s.leaseStart.Add(timing.Lease).Sub(now)
 		if !s.isolated && left <= 0 {
 			s.isolated = true
-			s.cfg.Log.Warn("coordinator silent: no new probes until it is back", "coordinator", s.coordinator.ID, "silent", now.Sub(s.lastHeard))
+			s.cfg.Log.Warn("coordinator silent: no new probes until it is back", "coordinator", s.coordinator.ID,
+				"silent", now.Sub(s.lastHeard))
 			if s.stream != nil {
 				s.stream.close(errSilent) // it may be reachable in one direction only: let the coordinator know
 			}
 			s.dropBatches()
 		}
-		if s.isolated && s.stream == nil && s.coordinator.ID != "" && now.Sub(s.lastHeard) >= timing.CoordinatorTimeout {
-			s.cfg.Log.Info("the coordinator's lease expired: any coordinator may attach", "coordinator", s.coordinator.ID)
+		if s.isolated && s.stream == nil && s.coordinator.ID != "" &&
+			now.Sub(s.lastHeard) >= timing.CoordinatorTimeout {
+			s.cfg.Log.Info("the coordinator's lease expired: any coordinator may attach", "coordinator",
+				s.coordinator.ID)
 			s.coordinator = wire.Coordinator{}
 		}
 		isolated := s.isolated

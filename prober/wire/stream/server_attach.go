@@ -151,7 +151,9 @@ func (s *serverStream) write(stream grpc.BidiStreamingServer[frames.CoordinatorF
 		case <-pings.C:
 			s.ping(time.Now())
 			if s.s.cfg.Status != nil {
-				s.push(&frames.NodeFrame{Kind: &frames.NodeFrame_Status{Status: frames.NewStatusFrame(s.s.cfg.Status())}})
+				s.push(&frames.NodeFrame{
+					Kind: &frames.NodeFrame_Status{Status: frames.NewStatusFrame(s.s.cfg.Status())},
+				})
 			}
 		case <-credits.C:
 			s.sendWindows()

@@ -88,8 +88,8 @@ func (r *runningBatch) post(f *frames.ResultsFrame) {
 	}
 }
 
-// endBatch takes a batch of this stream out before its last results are sent: when the coordinator has these, the node has room for the next
-// batch.
+// endBatch takes a batch of this stream out before its last results are sent: when the coordinator has these, the node
+// has room for the next batch.
 func (s *serverStream) endBatch(number uint64) {
 	s.s.mu.Lock()
 	defer s.s.mu.Unlock()
@@ -106,8 +106,8 @@ func (r *runningBatch) remove() {
 	s.signalIdle()
 }
 
-// dropBatches ends all batches: their results are not wanted any more. What was probed is in the prober's cache, or in flight there. The
-// caller holds mu.
+// dropBatches ends all batches: their results are not wanted any more. What was probed is in the prober's cache, or in
+// flight there. The caller holds mu.
 func (s *Server) dropBatches() {
 	for _, r := range s.batches {
 		r.cancel()

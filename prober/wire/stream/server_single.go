@@ -67,7 +67,8 @@ func (s service) Look(_ context.Context, f *frames.LookFrame) (*frames.SightFram
 	if f.GetLanes() {
 		seen = s.s.cfg.Views.ReadyQueues()
 	} else {
-		traces, err := s.s.cfg.Views.Traces(wire.Query{Email: f.GetEmail(), Status: f.GetStatus(), Provider: f.GetProvider(), Limit: int(f.GetLimit())})
+		traces, err := s.s.cfg.Views.Traces(wire.Query{Email: f.GetEmail(), Status: f.GetStatus(),
+			Provider: f.GetProvider(), Limit: int(f.GetLimit())})
 		if err != nil {
 			return nil, status.Error(codes.InvalidArgument, err.Error())
 		}

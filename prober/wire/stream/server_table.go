@@ -28,14 +28,15 @@ func (s *serverStream) takeTable(f *frames.TableFrame) {
 		err = server.switchTable(table)
 	}
 	if err != nil {
-		server.cfg.Log.Error("the coordinator's provider table cannot be used; taking no work", "table", fmt.Sprintf("%x", f.GetHash()), "error", err)
+		server.cfg.Log.Error("the coordinator's provider table cannot be used; taking no work", "table",
+			fmt.Sprintf("%x", f.GetHash()), "error", err)
 		taken.Problem = frames.Clip(err.Error(), maxProblem)
 	}
 	s.push(&frames.NodeFrame{Kind: &frames.NodeFrame_Table{Table: taken}})
 }
 
-// switchTable makes the node work by another table. A coordinator takes its batches back first; those that are still under way
-// are dropped, and asked again by the new table: no result is of two. The caller holds tableMu, and not mu.
+// switchTable makes the node work by another table. A coordinator takes its batches back first; those that are still
+// under way are dropped, and asked again by the new table: no result is of two. The caller holds tableMu, and not mu.
 func (s *Server) switchTable(table *engine.Table) error {
 	s.mu.Lock()
 	same := s.table.Hash() == table.Hash()

@@ -19,7 +19,8 @@ func (w *fakeViews) ReadyQueues() []wire.ReadyQueue {
 	if w.quarantined {
 		state = "quarantined"
 	}
-	return []wire.ReadyQueue{{Route: "mx.example.com", Egress: "192.0.2.1", State: state, Refusals: wire.Usage{Used: 3, Limit: 20}, Reply: "go \xffaway"}}
+	return []wire.ReadyQueue{{Route: "mx.example.com", Egress: "192.0.2.1", State: state,
+		Refusals: wire.Usage{Used: 3, Limit: 20}, Reply: "go \xffaway"}}
 }
 
 func (w *fakeViews) Traces(q wire.Query) ([]wire.Trace, error) {
@@ -38,7 +39,9 @@ func (w *fakeViews) EndQuarantine(egress, route string) bool {
 // TestNodeViews: what a node lets people see and do reaches them through its coordinator, and through no other.
 func TestNodeViews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newTestNode(t, time.Second, testOptions{server: func(c *ServerConfig) { c.Views = &fakeViews{quarantined: true} }}).waitIdle()
+		l := newTestNode(t, time.Second, testOptions{server: func(c *ServerConfig) {
+			c.Views = &fakeViews{quarantined: true}
+		}}).waitIdle()
 		queues, err := l.client.ReadyQueues(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "quarantined", queues[0].State)

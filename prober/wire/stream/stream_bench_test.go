@@ -37,14 +37,16 @@ func (instantProber) Single(context.Context, wire.SingleRequest) (wire.Answer, e
 func BenchmarkRowOverTheStream(b *testing.B) {
 	network := newFlakyNetwork()
 	table := func() *engine.Table { return defaultTable }
-	server, err := NewServer(ServerConfig{Node: "n1", Table: defaultTable, Prober: instantProber{}, Credentials: insecure.NewCredentials(),
-		Window: func(string) int { return 8 * wire.MaxRows }})
+	server, err := NewServer(ServerConfig{Node: "n1", Table: defaultTable, Prober: instantProber{},
+		Credentials: insecure.NewCredentials(),
+		Window:      func(string) int { return 8 * wire.MaxRows }})
 	if err != nil {
 		b.Fatal(err)
 	}
 	attached := make(chan struct{})
 	var once sync.Once
-	client, err := NewClient(ClientConfig{Node: "n1", Coordinator: wire.Coordinator{ID: "c1", Term: 1}, Table: table, Dial: network.dial, Credentials: insecure.NewCredentials(),
+	client, err := NewClient(ClientConfig{Node: "n1", Coordinator: wire.Coordinator{ID: "c1", Term: 1}, Table: table,
+		Dial: network.dial, Credentials: insecure.NewCredentials(),
 		Changed: func(s State) {
 			if s.Usable {
 				once.Do(func() { close(attached) })

@@ -19,7 +19,9 @@ func TestEachRowHasOneResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newTestNode(t, time.Millisecond, testOptions{}).waitIdle()
 		require.True(t, l.client.State().Usable)
-		require.Equal(t, wire.Hello{Version: "1.2.3", Identities: []wire.Identity{{Name: "192.0.2.1", Local: "10.0.0.1", Public: "192.0.2.1", EHLO: "a.example"}}}, l.client.State().Hello)
+		require.Equal(t, wire.Hello{Version: "1.2.3",
+			Identities: []wire.Identity{{Name: "192.0.2.1", Local: "10.0.0.1", Public: "192.0.2.1",
+				EHLO: "a.example"}}}, l.client.State().Hello)
 		var all sync.WaitGroup
 		for i := range 3 {
 			all.Go(func() {
@@ -81,7 +83,9 @@ func TestStreamThatBreaksEndsItsBatches(t *testing.T) {
 func TestNodeIsToldOfMovedKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := atomic.Int32{}
-		l := newTestNode(t, 0, testOptions{server: func(c *ServerConfig) { c.KeysMoved = func() { told.Add(1) } }}).waitIdle()
+		l := newTestNode(t, 0, testOptions{server: func(c *ServerConfig) {
+			c.KeysMoved = func() { told.Add(1) }
+		}}).waitIdle()
 		require.Zero(t, told.Load())
 		l.client.KeysMoved()
 		l.waitIdle()
@@ -104,7 +108,8 @@ func TestNodeIsToldOfMovedKeys(t *testing.T) {
 
 // Whichever direction fails, the node has stopped before the coordinator sends its rows to another node.
 func TestIsolatedNodeStopsBeforeItIsGivenUp(t *testing.T) {
-	for name, directions := range map[string][]int{"both": {toNode, fromNode}, "to the node": {toNode}, "from the node": {fromNode}} {
+	for name, directions := range map[string][]int{"both": {toNode, fromNode}, "to the node": {toNode},
+		"from the node": {fromNode}} {
 		for _, after := range []time.Duration{0, 700 * time.Millisecond, 2 * time.Second, 3900 * time.Millisecond} {
 			synctest.Test(t, func(t *testing.T) {
 				l := newTestNode(t, 50*time.Millisecond, testOptions{}).waitIdle()
@@ -162,7 +167,8 @@ func TestShortSilenceLosesNothing(t *testing.T) {
 	})
 }
 
-// Between the end of the lease and the coordinator's timeout the node forgets its rows, and keeps its share when the stream is back.
+// Between the end of the lease and the coordinator's timeout the node forgets its rows, and keeps its share when the
+// stream is back.
 func TestRowsOfALostLeaseFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newTestNode(t, 100*time.Millisecond, testOptions{}).waitIdle()
@@ -226,7 +232,9 @@ func (d uncancellableProber) Verify(context.Context, *wire.Batch, time.Duration,
 func TestBatchEndsWithinGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		l := newTestNode(t, time.Second, testOptions{server: func(c *ServerConfig) { c.Prober = uncancellableProber{newSlowProber(0), release} }}).waitIdle()
+		l := newTestNode(t, time.Second, testOptions{server: func(c *ServerConfig) {
+			c.Prober = uncancellableProber{newSlowProber(0), release}
+		}}).waitIdle()
 		b := testBatch(1, "tail", 100)
 		o := l.verify(t.Context(), b, 30*time.Second)
 		o.requireComplete(t, b)
@@ -238,7 +246,9 @@ func TestBatchEndsWithinGrace(t *testing.T) {
 
 func TestProberErrorIsReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newTestNode(t, time.Second, testOptions{server: func(c *ServerConfig) { c.Prober = hangingProber{newSlowProber(0)} }}).waitIdle()
+		l := newTestNode(t, time.Second, testOptions{server: func(c *ServerConfig) {
+			c.Prober = hangingProber{newSlowProber(0)}
+		}}).waitIdle()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		o := l.verify(ctx, testBatch(1, "tail", 3), time.Minute)
@@ -272,7 +282,8 @@ func TestDrainDoesNotWaitForAGoneCoordinator(t *testing.T) {
 		l := newTestNode(t, time.Second, testOptions{})
 		ctx, gone := context.WithCancel(t.Context())
 		second := make(chan error)
-		c, err := NewClient(ClientConfig{Node: "n1", Version: "1.2.3", Coordinator: wire.Coordinator{ID: "c1", Term: 2}, Table: l.client.cfg.Table, Dial: l.network.dial, Credentials: l.client.cfg.Credentials})
+		c, err := NewClient(ClientConfig{Node: "n1", Version: "1.2.3", Coordinator: wire.Coordinator{ID: "c1", Term: 2},
+			Table: l.client.cfg.Table, Dial: l.network.dial, Credentials: l.client.cfg.Credentials})
 		require.NoError(t, err)
 		go func() { second <- c.Run(ctx) }()
 		time.Sleep(time.Second)

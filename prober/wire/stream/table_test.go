@@ -73,7 +73,8 @@ func newTableTest(t *testing.T, interval time.Duration, own *engine.Table) *tabl
 	return l
 }
 
-// tablesUsed are the hashes of the tables that the node was told to use, and how many rows were under way at the last of them.
+// tablesUsed are the hashes of the tables that the node was told to use, and how many rows were under way at the last
+// of them.
 func (l *tableTest) tablesUsed() (hashes [][8]byte, underWay int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +110,8 @@ func TestNodeTakesTheCoordinatorsTable(t *testing.T) {
 	})
 }
 
-// A batch that is under way when the table changes is returned: what was answered was by the old table, the rest is asked by the new.
+// A batch that is under way when the table changes is returned: what was answered was by the old table, the rest is
+// asked by the new.
 func TestBatchIsJudgedByOneTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, next := newTableTest(t, time.Second, defaultTable), otherTable(t)
@@ -237,19 +239,22 @@ func TestNodeThatCannotTakeTheTableTakesNoWork(t *testing.T) {
 	})
 }
 
-// A table that only a newer engine understands, or that was damaged, is reported as a problem; batches of it are returned.
+// A table that only a newer engine understands, or that was damaged, is reported as a problem; batches of it are
+// returned.
 func TestUnparsableTableIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newTableTest(t, time.Millisecond, defaultTable)
 		mine := defaultTable.Hash()
-		stream, hello, err := rawCoordinator(t, l.testNode, &frames.CoordinatorHelloFrame{Protocol: wire.Protocol, ProtocolMost: wire.Protocol + 1})
+		stream, hello, err := rawCoordinator(t, l.testNode,
+			&frames.CoordinatorHelloFrame{Protocol: wire.Protocol, ProtocolMost: wire.Protocol + 1})
 		require.NoError(t, err)
 		require.Equal(t, mine[:], hello.GetTable())
 		for reason, layers := range map[string][][]byte{
 			"its hash is another": append(defaultTable.Layers(), []byte("[newer]")),
 			"0 layers":            nil,
 		} {
-			require.NoError(t, stream.Send(&frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Table{Table: &frames.TableFrame{Hash: []byte("newtable"), Layers: layers}}}))
+			sent := &frames.TableFrame{Hash: []byte("newtable"), Layers: layers}
+			require.NoError(t, stream.Send(&frames.CoordinatorFrame{Kind: &frames.CoordinatorFrame_Table{Table: sent}}))
 			taken := nextFrame(t, stream).GetTable()
 			require.Contains(t, taken.GetProblem(), reason)
 			require.Equal(t, "newtable", string(taken.GetHash()))
@@ -263,11 +268,15 @@ func TestUnparsableTableIsReported(t *testing.T) {
 	})
 }
 
-// A node that answers for a table that it was not sent loses its stream, so that it cannot have tables sent to it again and again.
+// A node that answers for a table that it was not sent loses its stream, so that it cannot have tables sent to it again
+// and again.
 func TestAnswerForATableThatWasNotSentEndsTheStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, problems := attachToHostileNode(t, func(stream grpc.BidiStreamingServer[frames.CoordinatorFrame, frames.NodeFrame]) error {
-			if err := stream.Send(&frames.NodeFrame{Kind: &frames.NodeFrame_Table{Table: &frames.TableTakenFrame{Hash: []byte("newtable")}}}); err != nil {
+		c, problems := attachToHostileNode(t, func(stream grpc.BidiStreamingServer[frames.CoordinatorFrame,
+			frames.NodeFrame]) error {
+			if err := stream.Send(&frames.NodeFrame{
+				Kind: &frames.NodeFrame_Table{Table: &frames.TableTakenFrame{Hash: []byte("newtable")}},
+			}); err != nil {
 				return err
 			}
 			<-stream.Context().Done()
@@ -285,7 +294,8 @@ func TestNodeThatDoesNotAnswerForTheTableLosesItsStream(t *testing.T) {
 		ended := make(chan struct{})
 		var table atomic.Pointer[engine.Table]
 		table.Store(defaultTable)
-		c, _ := attachToHostileNode(t, func(stream grpc.BidiStreamingServer[frames.CoordinatorFrame, frames.NodeFrame]) error {
+		c, _ := attachToHostileNode(t, func(stream grpc.BidiStreamingServer[frames.CoordinatorFrame,
+			frames.NodeFrame]) error {
 			for {
 				if _, err := stream.Recv(); err != nil {
 					close(ended)

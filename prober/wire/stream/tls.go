@@ -13,16 +13,18 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// ServerTLS are a node's credentials: only peers with a client certificate of the cluster's authority are accepted. A handshake
-// that fails is logged, because the peer may not report it.
+// ServerTLS are a node's credentials: only peers with a client certificate of the cluster's authority are accepted. A
+// handshake that fails is logged, because the peer may not report it.
 func ServerTLS(own tls.Certificate, authority *x509.CertPool, log *slog.Logger) credentials.TransportCredentials {
 	return loggedHandshakes{log: log, TransportCredentials: credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13,
 		Certificates: []tls.Certificate{own}, ClientCAs: authority, ClientAuth: tls.RequireAndVerifyClientCert})}
 }
 
-// ClientTLS are a coordinator's credentials towards one node: its certificate must be of the cluster's authority and name it.
+// ClientTLS are a coordinator's credentials towards one node: its certificate must be of the cluster's authority and
+// name it.
 func ClientTLS(own tls.Certificate, authority *x509.CertPool, node string) credentials.TransportCredentials {
-	return heardHandshakes{credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{own}, RootCAs: authority,
+	return heardHandshakes{credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13,
+		Certificates: []tls.Certificate{own}, RootCAs: authority,
 		ServerName: node})}
 }
 
@@ -44,13 +46,14 @@ func (lh loggedHandshakes) Clone() credentials.TransportCredentials {
 }
 
 // heardHandshakes wait for the server's first octet. In TLS 1.3 a client is done before the server has looked at its
-// certificate (RFC 8446 section 4.4.4), and the error of a write to a closed connection would hide the refusal. An HTTP/2
-// server sends its preface unasked (RFC 9113 section 3.4).
+// certificate (RFC 8446 section 4.4.4), and the error of a write to a closed connection would hide the refusal. An
+// HTTP/2 server sends its preface unasked (RFC 9113 section 3.4).
 type heardHandshakes struct {
 	credentials.TransportCredentials
 }
 
-func (hh heardHandshakes) ClientHandshake(ctx context.Context, name string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (hh heardHandshakes) ClientHandshake(ctx context.Context, name string,
+	raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := hh.TransportCredentials.ClientHandshake(ctx, name, raw)
 	if err != nil {
 		return nil, nil, err

@@ -13,6 +13,7 @@ func TestTimeoutsAreOrdered(t *testing.T) {
 	require.Less(t, NodeTimeout, KeepShare, "a node that is given up finds its share when it is back")
 	require.LessOrEqual(t, Lease+CloseTimeout, NodeTimeout+Handover, "who was cut off has hung up before another asks")
 	require.LessOrEqual(t, CloseTimeout, Handover, "who hands a route over has hung up before another asks")
-	require.LessOrEqual(t, Lease, StartDelay+Handover, "a former coordinator's node has stopped before a route that is new to us is asked")
+	require.LessOrEqual(t, Lease, StartDelay+Handover,
+		"a former coordinator's node has stopped before a route that is new to us is asked")
 	require.Less(t, MaxRetryWait, StartDelay, "each node has been tried again before routes are given away")
 }

@@ -61,7 +61,7 @@ func verifyBatch(c *call) error {
 	}
 	started := time.Now()
 	r := coordinator.Request{
-		NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: c.identity.Test, NoSuggestion: !q.details, Batch: true,
+		NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: c.identity.Test, Details: q.details, Batch: true,
 	}
 	if err := b.verify(q, started, r); err != nil {
 		return errors.Join(err, settle(c, ref, 0, c.srv.now(), nil))

@@ -138,8 +138,8 @@ func (s *Server) dashRoutes() []*route {
 		s.newRoute("GET /v1/dash/admin/providers", listProviders, adminSession),
 		s.newRoute("GET /v1/dash/admin/probes", listProbes, adminSession),
 		s.newRoute("POST /v1/dash/admin/traces", listTraces, adminSession),
-		s.newRoute("GET /v1/dash/admin/lanes", listQueues, adminSession),
-		s.newRoute("POST /v1/dash/admin/lanes/release", endQuarantine, adminSession),
+		s.newRoute("GET /v1/dash/admin/ready-queues", listQueues, adminSession),
+		s.newRoute("POST /v1/dash/admin/quarantines/end", endQuarantine, adminSession),
 		// The dashboard itself. Every page is the same file, which routes by the path.
 		s.newRoute("GET /", getApp, anyone),
 		s.newRoute("GET /app", getApp, anyone, pageQuery),

@@ -18,7 +18,7 @@ func listQueues(c *call) error {
 		return errNoViews
 	}
 	queues, unresponsive := views.ReadyQueues(c.srv.http.StopContext())
-	return c.SendJSON(httpd.StatusOK, map[string]any{"lanes": queues, "mute": orEmpty(unresponsive)})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"ready_queues": queues, "unresponsive": orEmpty(unresponsive)})
 }
 
 // listTraces serves recent probes. The query is in the body: an address must not be in a URL.
@@ -36,7 +36,7 @@ func listTraces(c *call) error {
 	if err != nil {
 		return httpd.Refuse(httpd.Unacceptable, "The probes cannot be looked for: %s; change it and ask again.", err)
 	}
-	return c.SendJSON(httpd.StatusOK, map[string]any{"traces": traces, "mute": orEmpty(unresponsive)})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"traces": traces, "unresponsive": orEmpty(unresponsive)})
 }
 
 func readTraceQuery(d *httpd.Document) (q fleet.TraceQuery, err error) {

@@ -44,18 +44,18 @@ func (s *fakeViews) EndQuarantine(_ context.Context, node, _, route string) (boo
 func TestOperatorSeesQueuesAndEndsQuarantine(t *testing.T) {
 	w := newTestServer(t, nil)
 	b := w.signIn("root2@probity.test", store.Admin)
-	require.Equal(t, 404, b.get("/v1/dash/admin/lanes").status, "where nobody can look")
+	require.Equal(t, 404, b.get("/v1/dash/admin/ready-queues").status, "where nobody can look")
 	seen := &fakeViews{quarantined: true}
 	w.server.deps.Operator.Views = seen
-	got := b.get("/v1/dash/admin/lanes").json(t)
-	require.Equal(t, "quarantined", got["lanes"].([]any)[0].(map[string]any)["state"])
-	require.Equal(t, []any{"n2"}, got["mute"])
+	got := b.get("/v1/dash/admin/ready-queues").json(t)
+	require.Equal(t, "quarantined", got["ready_queues"].([]any)[0].(map[string]any)["state"])
+	require.Equal(t, []any{"n2"}, got["unresponsive"])
 	traces := b.do("POST", "/v1/dash/admin/traces", `{"status":"UNKNOWN","limit":7}`)
 	require.Equal(t, 200, traces.status, "%s", traces.body)
 	require.EqualValues(t, 7, traces.json(t)["traces"].([]any)[0].(map[string]any)["attempts"])
 	require.Equal(t, 422, b.do("POST", "/v1/dash/admin/traces", `{"email":"x"}`).status)
 	release := func(node, route string) int {
-		return b.do("POST", "/v1/dash/admin/lanes/release",
+		return b.do("POST", "/v1/dash/admin/quarantines/end",
 			`{"node":"`+node+`","egress":"192.0.2.1","route":"`+route+`"}`).status
 	}
 	require.Equal(t, 404, release("n2", "mx.shop.test"))

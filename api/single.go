@@ -115,7 +115,7 @@ func verifySingle(c *call) error {
 	}
 	started := time.Now()
 	r := coordinator.Request{Email: q.email, NoSMTP: !q.checkSMTP, MaxAge: q.maxAge, Test: c.identity.Test,
-		NoSuggestion: !q.details}
+		Details: q.details}
 	ctx, release := c.srv.untilDeadline(q.verifyOptions, started)
 	defer release()
 	verdict, err := c.srv.verify(ctx, started, r)

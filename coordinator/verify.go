@@ -13,13 +13,13 @@ import (
 
 // Request is a single verification.
 type Request struct {
-	Email        string
-	NoSMTP       bool          // make no SMTP connection
-	MaxAge       time.Duration // age limit of a cached answer; 0 forces a fresh probe
-	LowPriority  bool          // lowest priority
-	Batch        bool          // one of many addresses of a call: after single calls
-	Test         bool          // from a test key: contact no server
-	NoSuggestion bool          // make no suggestion
+	Email       string
+	NoSMTP      bool          // make no SMTP connection
+	MaxAge      time.Duration // age limit of a cached answer; 0 forces a fresh probe
+	LowPriority bool          // lowest priority
+	Batch       bool          // one of many addresses of a call: after single calls
+	Test        bool          // from a test key: contact no server
+	Details     bool          // the answer will be shown with details: make a suggestion too
 }
 
 // Answer is the outcome of a single verification.
@@ -65,7 +65,7 @@ func (c *Coordinator) Single(ctx context.Context, q Request) (out Answer, err er
 		return out, nil
 	}
 	out.Address = addr
-	if !q.NoSuggestion {
+	if q.Details {
 		out.Suggestion = (*c.lists.Load()).Suggest(addr)
 	}
 	flags := (*c.lists.Load()).Flags(addr)

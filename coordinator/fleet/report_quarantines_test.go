@@ -18,7 +18,7 @@ func TestReportListsQuarantines(t *testing.T) {
 	}
 	r := ClusterReport{Quarantines: []Quarantine{{Node: "old"}}}
 	r.SetQuarantines([]ReadyQueueReport{at("", "", "quarantined"), at("outlook", "Outlook.com", "quarantined"),
-		at("mx1.shop.example,mx2.shop.example", "", "quarantined"), at("google", "Google", "spent")})
+		at("mx1.shop.example,mx2.shop.example", "", "quarantined"), at("google", "Google", "exhausted")})
 	var receivers []string
 	for _, q := range r.Quarantines {
 		receivers = append(receivers, q.Receiver)

@@ -175,7 +175,7 @@ func (l *Late) try(ctx context.Context, w *wait) error {
 	defer release()
 	// Evidence that is younger than the call will do.
 	r := coordinator.Request{Email: w.Email, MaxAge: started.Sub(w.Made), Batch: true, Test: w.Test,
-		NoSuggestion: !w.Details}
+		Details: w.Details}
 	a, err := Verify(limited, l.cfg.Coordinator, r, started, started)
 	if ctx.Err() != nil {
 		return nil

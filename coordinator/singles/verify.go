@@ -25,7 +25,7 @@ func Verify(ctx context.Context, c *coordinator.Coordinator, r coordinator.Reque
 	}
 	a = results.Single{Email: r.Email, Verdict: got.Verdict, DidYouMean: got.Suggestion, Node: got.Node,
 		Took:    time.Since(started),
-		Details: !r.NoSuggestion, Table: got.Table}
+		Details: r.Details, Table: got.Table}
 	if !got.Address.IsZero() {
 		a.Normalized = got.Address.Folded()
 	}

@@ -208,7 +208,7 @@ func (f *Facts) heldBack(key, source string) (w Wait) {
 			one.For = ForPause
 		case "waiting":
 			one.For = ForConnection
-		case "spent":
+		case "exhausted":
 			one.For = ForBudget
 			one.Limit, _ = mostUsed(q)
 		default:

@@ -58,7 +58,7 @@ func TestReceiversHaveNamesAndTheirRowsCountOnce(t *testing.T) {
 
 func TestWaitsSayWhatHoldsThem(t *testing.T) {
 	route := routeOf("mx.shop.example")
-	spent := queue(route.Key, "s1", "spent", 30*time.Minute)
+	spent := queue(route.Key, "s1", "exhausted", 30*time.Minute)
 	spent.Refusals = wire.Usage{Used: 20, Limit: 20}
 	partly := queue(route.Key, "s1", "busy", 0)
 	partly.Refusals = wire.Usage{Used: 16, Limit: 20}
@@ -82,7 +82,7 @@ func TestWaitsSayWhatHoldsThem(t *testing.T) {
 				Node: "n1", Reply: "554 blocked", Rule: "generic/blocked"}},
 		"a node that is away": {held, nil, in(10 * time.Minute),
 			Wait{For: ForNode, Rows: 9, Opens: in(10 * time.Minute), Last: in(10 * time.Minute)}},
-		"another queue": {held, []fleet.ReadyQueueReport{queue("mx.other.example", "s1", "spent", time.Hour)},
+		"another queue": {held, []fleet.ReadyQueueReport{queue("mx.other.example", "s1", "exhausted", time.Hour)},
 			time.Time{},
 			Wait{For: ForBudget, Rows: 9, Opens: in(time.Minute), Last: in(time.Minute)}},
 		"rows at the node": {dispatch.Wait{Class: "tail", Route: route, Kind: dispatch.WaitAnswer, Rows: 9,

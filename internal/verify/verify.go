@@ -242,7 +242,7 @@ func (c *Command) verifyOne(ctx context.Context, n *app.Node, email string) (res
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	began := time.Now()
-	a, err := n.Coordinator.Single(ctx, coordinator.Request{Email: email, NoSMTP: c.NoSMTP,
+	a, err := n.Coordinator.Single(ctx, coordinator.Request{Email: email, NoSMTP: c.NoSMTP, Details: true,
 		MaxAge: time.Duration(c.MaxAge)})
 	if err != nil {
 		return results.Single{}, fmt.Errorf("%s: %w", email, err)

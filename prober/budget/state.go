@@ -13,7 +13,7 @@ func (p *Persisted) State(hold *Hold, busy bool, now time.Time) (state string, u
 	case now.Before(p.HalvedUntil):
 		return "slowed", p.HalvedUntil
 	case d.Denied && !d.Lease:
-		return "spent", d.Until
+		return "exhausted", d.Until
 	case now.Before(hold.ConnectAt) && busy:
 		return "waiting", hold.ConnectAt
 	case busy:

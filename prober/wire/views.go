@@ -29,7 +29,7 @@ type ReadyQueue struct {
 }
 
 // queueStates are the states, first those that matter most to an operator.
-var queueStates = [...]string{"quarantined", "paused", "slowed", "spent", "waiting", "busy", "idle"}
+var queueStates = [...]string{"quarantined", "paused", "slowed", "exhausted", "waiting", "busy", "idle"}
 
 func weight(l *ReadyQueue) int {
 	return len(queueStates) - max(slices.Index(queueStates[:], l.State), 0)

@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { findings, settled } from "./look.mjs";
 import { asSession, bearer, heading, nav, rows, signOut, statusOf, sweep } from "./steps.mjs";
 
-const operatorPaths = ["/v1/admin/users", "/v1/admin/cluster", "/v1/dash/admin/jobs", "/v1/dash/admin/node", "/v1/dash/admin/probes", "/v1/dash/admin/lanes", "/v1/dash/admin/providers"];
+const operatorPaths = ["/v1/admin/users", "/v1/admin/cluster", "/v1/dash/admin/jobs", "/v1/dash/admin/node", "/v1/dash/admin/probes", "/v1/dash/admin/ready-queues", "/v1/dash/admin/providers"];
 
 /** customer adds its steps; t has what earlier ones found. */
 export function customer(step) {
@@ -69,7 +69,7 @@ export function customer(step) {
     await page.goto(base + "/app/operator/users");
     await page.getByText("Admins only").waitFor();
     for (const path of operatorPaths) assert.equal(await statusOf(page, path), 403, path);
-    for (const path of ["/v1/dash/admin/lanes/release", "/v1/dash/admin/traces"]) assert.equal((await asSession(page, "POST", path, { node: "p1", egress: "x" })).status, 403, path);
+    for (const path of ["/v1/dash/admin/quarantines/end", "/v1/dash/admin/traces"]) assert.equal((await asSession(page, "POST", path, { node: "p1", egress: "x" })).status, 403, path);
   });
 
   step("a customer can see no other's job", async ({ page, base, operatorJob }) => {

@@ -28,8 +28,8 @@ export function operator(step) {
     await row.getByRole("button", { name: /^Release/ }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Release", exact: true }).click();
     await row.waitFor({ state: "detached" });
-    const { lanes } = (await asSession(page, "GET", "/v1/dash/admin/lanes")).body;
-    assert.ok(!lanes.some((l) => l.route === answer.details.mx_host && l.state === "quarantined"));
+    const { ready_queues: queues } = (await asSession(page, "GET", "/v1/dash/admin/ready-queues")).body;
+    assert.ok(!queues.some((l) => l.route === answer.details.mx_host && l.state === "quarantined"));
   });
 
   step("a coordinator shows outcomes, hosts that failed, and what the doctor says of its probers", async ({ page }) => {

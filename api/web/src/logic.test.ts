@@ -180,8 +180,8 @@ describe("the control of an answer", () => {
 
 describe("queues that are held back", () => {
   it("begin with the one that holds the most rows", () => {
-    const queue = (state: "busy" | "idle" | "spent" | "paused", queued: number) => ({ state, queued });
-    const list = [queue("paused", 0), queue("busy", 90), queue("spent", 3219), queue("idle", 0), queue("paused", 12)];
+    const queue = (state: "busy" | "idle" | "exhausted" | "paused", queued: number) => ({ state, queued });
+    const list = [queue("paused", 0), queue("busy", 90), queue("exhausted", 3219), queue("idle", 0), queue("paused", 12)];
     expect(choose(list, "held").map((q) => q.queued)).toEqual([3219, 12, 0]);
     expect(choose(list, "busy")).toHaveLength(1);
     expect(choose(list, "all")).toHaveLength(5);

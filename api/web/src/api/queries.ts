@@ -169,9 +169,9 @@ export const providers = queryOptions({
   queryFn: () => take(api.GET("/v1/dash/admin/providers")),
 });
 
-export const lanes = queryOptions({
-  queryKey: ["lanes"],
-  queryFn: () => take(api.GET("/v1/dash/admin/lanes")),
+export const readyQueues = queryOptions({
+  queryKey: ["ready-queues"],
+  queryFn: () => take(api.GET("/v1/dash/admin/ready-queues")),
   refetchInterval: 5_000,
 });
 

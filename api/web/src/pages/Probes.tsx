@@ -73,11 +73,11 @@ function All() {
         </form>
       </Group>
       <Loaded query={query} what="recent probes">
-        {({ traces: list, mute }) => (
+        {({ traces: list, unresponsive }) => (
           <Stack gap="sm">
-            {mute.length > 0 && (
+            {unresponsive.length > 0 && (
               <Text size="sm" className="ink-bad" role="status">
-                {mute.join(", ")} cannot be asked: what was probed there is not listed.
+                {unresponsive.join(", ")} cannot be asked: what was probed there is not listed.
               </Text>
             )}
             {list.length === 0 ? (

@@ -2,18 +2,18 @@ import { Group, SegmentedControl, Stack, Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, take, type Schemas } from "../api/client";
-import { lanes } from "../api/queries";
+import { readyQueues } from "../api/queries";
 import { number } from "../format";
 import { Ask, Badge, Empty, Loaded, Moment, More, Name, Note, Panel, Rows, type Column } from "../parts";
 
-type Queue = Schemas["Lane"];
+type Queue = Schemas["ReadyQueue"];
 
-const tones = { quarantined: "bad", paused: "fair", slowed: "fair", spent: "fair", waiting: "fair", busy: "busy", idle: "none" } as const;
+const tones = { quarantined: "bad", paused: "fair", slowed: "fair", exhausted: "fair", waiting: "fair", busy: "busy", idle: "none" } as const;
 const meanings: Record<Queue["state"], string> = {
   quarantined: "receiver refused this source IP; probing stopped",
   paused: "nothing is sent for a while",
   slowed: "half of every budget",
-  spent: "the budget is used up for now",
+  exhausted: "the budget is used up for now",
   waiting: "recent connections failed; backing off",
   busy: "at work",
   idle: "nothing to do",
@@ -28,8 +28,8 @@ export function receiver(l: Pick<Queue, "route" | "provider">): string {
 
 /** Queues are the budgets towards receivers: first what receivers refuse, then what is used. */
 export function Queues() {
-  const query = useQuery(lanes);
-  const quarantined = query.data?.lanes.filter((l) => l.state === "quarantined");
+  const query = useQuery(readyQueues);
+  const quarantined = query.data?.ready_queues.filter((l) => l.state === "quarantined");
   return (
     <>
       <Panel title="Quarantines">
@@ -93,8 +93,8 @@ function Release({ queue: l }: { queue: Queue }) {
       label="Release"
       title={`End the quarantine at ${receiver(l)}?`}
       button={{ size: "compact-sm", "aria-label": `Release ${l.egress} at ${receiver(l)}` }}
-      act={() => take(api.POST("/v1/dash/admin/lanes/release", { body: { node: l.node, egress: l.egress, route: l.route } }))}
-      done={() => void client.invalidateQueries({ queryKey: lanes.queryKey })}
+      act={() => take(api.POST("/v1/dash/admin/quarantines/end", { body: { node: l.node, egress: l.egress, route: l.route } }))}
+      done={() => void client.invalidateQueries({ queryKey: readyQueues.queryKey })}
     >
       {l.egress} will probe there again at once, within its budgets. If the receiver still blocks it, the quarantine may return and last longer.
     </Ask>
@@ -134,7 +134,7 @@ export function choose<Q extends Pick<Queue, "state" | "queued">>(list: readonly
   return list.filter((l) => held(l)).sort((a, b) => b.queued - a.queued);
 }
 
-function Budgets({ query }: { query: ReturnType<typeof useQuery<{ lanes: Queue[]; mute: string[] }>> }) {
+function Budgets({ query }: { query: ReturnType<typeof useQuery<{ ready_queues: Queue[]; unresponsive: string[] }>> }) {
   const [which, setWhich] = useState<Which>("all");
   const [all, setAll] = useState(false);
   return (
@@ -155,14 +155,14 @@ function Budgets({ query }: { query: ReturnType<typeof useQuery<{ lanes: Queue[]
       }
     >
       <Loaded query={query} what="the queues">
-        {({ lanes: list, mute }) => {
+        {({ ready_queues: list, unresponsive }) => {
           const chosen = choose(list, which);
           const shown = all ? chosen : chosen.slice(0, shownAtFirst);
           return (
             <Stack gap="sm">
-              {mute.length > 0 && (
+              {unresponsive.length > 0 && (
                 <Text size="sm" className="ink-bad" role="status">
-                  {mute.join(", ")} cannot be asked: {mute.length === 1 ? "its queues are" : "their queues are"} not listed.
+                  {unresponsive.join(", ")} cannot be asked: {unresponsive.length === 1 ? "its queues are" : "their queues are"} not listed.
                 </Text>
               )}
               {chosen.length === 0 ? <Empty icon="providers" title={which === "all" ? "No queues in use" : "No matching queues"} /> : <Rows label="Budgets" columns={columns} rows={shown} keyOf={keyOf} />}

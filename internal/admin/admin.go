@@ -15,14 +15,15 @@ import (
 
 // Commands are the operator's commands. Each works on the data folder of a stopped server, or through a running server.
 type Commands struct {
-	User     userCmd     `cmd:"" help:"Make, list and disable accounts."`
-	Key      keyCmd      `cmd:"" help:"Make, list and revoke API keys."`
-	Credits  creditsCmd  `cmd:"" help:"Grant credits, show balance and ledger."`
-	Suppress suppressCmd `cmd:"" help:"Manage the suppression list."`
-	Erase    eraseCmd    `cmd:"" help:"Forget an address in caches and stored results."`
-	Backup   backupCmd   `cmd:"" help:"Write a copy of the state store that can be restored."`
-	Restore  restoreCmd  `cmd:"" help:"Make a data folder of a backup."`
-	Audit    auditCmd    `cmd:"" help:"Who did what to accounts, keys and lists, when and from where."`
+	User       userCmd       `cmd:"" help:"Make, list and disable accounts."`
+	Key        keyCmd        `cmd:"" help:"Make, list and revoke API keys."`
+	Credits    creditsCmd    `cmd:"" help:"Grant credits, show balance and ledger."`
+	Suppress   suppressCmd   `cmd:"" help:"Manage the suppression list."`
+	Erase      eraseCmd      `cmd:"" help:"Forget an address in caches and stored results."`
+	Backup     backupCmd     `cmd:"" help:"Write a copy of the state store that can be restored."`
+	Restore    restoreCmd    `cmd:"" help:"Make a data folder of a backup."`
+	ReceiptKey receiptKeyCmd `cmd:"" name:"receipt-key" help:"Make a new key that signs receipts."`
+	Audit      auditCmd      `cmd:"" help:"Who did what to accounts, keys and lists, when and from where."`
 }
 
 // resetView is a link for a new password. It is a path if the server does not know its public URL.

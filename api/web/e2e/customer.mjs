@@ -212,7 +212,7 @@ export function customer(step) {
   });
 
   step("nothing on the pages is wrong for axe, or too wide", ({ page, base, job }) =>
-    sweep(page, base, ["", `lists/${job}`, "lists", "verify", "docs", "settings/keys", "settings/callbacks", "settings/usage", "settings/account"]));
+    sweep(page, base, ["", `lists/${job}`, "lists", "verify", "docs", "settings/keys", "settings/callbacks", "settings/usage", "settings/accuracy", "settings/account"]));
 
   step("the first load is within its budget", async ({ page, base }) => {
     await page.goto("about:blank");

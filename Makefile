@@ -23,7 +23,7 @@ PAGE := api/web/dist/.built
 
 .DEFAULT_GOAL := build
 .PHONY: help demo build check test test-web test-race test-calm test-rest test-fuzz race nightly bench bench-peers \
-	fleet kills serve-kills fair torture makespan versions tenants history rowcost hostile mta receivers rehearse fuzz web \
+	fleet kills serve-kills fair torture makespan versions tenants history why rowcost hostile mta receivers rehearse fuzz web \
 	charts deploycheck house generate licences vulncheck clean root
 
 # The parts of make test, in the order in which they begin.
@@ -95,7 +95,7 @@ race: ## what make test runs without the race detector because it takes long, wi
 
 # Goes on after a target that failed, and fails at the end.
 nightly: ## every long target and make test, one after another, with a table at the end; as root
-	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history rowcost bench torture serve-kills rehearse mta receivers fleet kills
+	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history why rowcost bench torture serve-kills rehearse mta receivers fleet kills
 
 versions: root ## an older version, built from the history, with this one in a cluster of processes; as root
 	PROBITY_VERSIONS=1 $(GO) test -v -count=1 -timeout 30m -run '^TestVersions' ./tests/process
@@ -109,6 +109,9 @@ history: ## start, retention and erasure with a million expired jobs, 8,000 kept
 	PROBITY_HISTORY_JOBS=1000000 $(GO) test -count=1 -v -timeout 1h -run '^TestHistoryDelaysNothing$$' ./coordinator
 
 # The nodes are another process and answer at once, so that the coordinator is all that is measured.
+why: ## whether the times that are told of slow receivers come true, over 16 runs in virtual time
+	PROBITY_WHY_RUNS=16 $(GO) test -count=1 -v -run '^TestWhyTellsTheTruth$$' ./tests/node
+
 rowcost: ## a coordinator's CPU for a row with 1,000 probers, compared with 3
 	PROBITY_ROW_COST=1 $(GO) test -count=1 -v -timeout 30m -run '^TestRowCostsTheSameInALargeFleet$$' ./tests/fleet
 

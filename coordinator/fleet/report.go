@@ -53,9 +53,9 @@ type NodeReport struct {
 	Name          string           `json:"name"`
 	Address       string           `json:"address"`
 	Version       string           `json:"version"`
-	State         string           `json:"state"` // alive, suspect, draining, gone
-	Usable        bool             `json:"usable"`
-	Since         time.Time        `json:"since"` // of the state
+	State         string           `json:"state"`  // alive, suspect, draining, gone
+	Usable        bool             `json:"usable"` // it takes work: it is well, and has a share
+	Since         time.Time        `json:"since"`  // of the state
 	Problem       string           `json:"problem,omitempty"`
 	Identities    []IdentityReport `json:"identities"`
 	ReadyQueues   int              `json:"ready_queues"`
@@ -120,13 +120,14 @@ func (f *Fleet) Report() ClusterReport {
 	for i := range r.view.Nodes {
 		n := &r.view.Nodes[i]
 		report := NodeReport{Name: n.Name, Address: n.Listen, Version: n.Version, State: n.State.String(),
-			Usable: n.Usable, Since: n.Since,
-			Problem: n.Problem, Identities: []IdentityReport{}}
+			Since: n.Since, Problem: n.Problem, Identities: []IdentityReport{}}
 		for _, id := range n.Identities {
 			report.Identities = append(report.Identities,
 				IdentityReport{Name: id.Name, Local: id.Local, Public: id.Public, EHLO: id.EHLO, State: "unknown"})
 		}
 		if m := f.member(n.Name); m != nil {
+			// One that comes among others has its share a little later.
+			report.Usable = n.Usable && len(r.identities[m]) > 0
 			if state := m.client.State(); state.Live {
 				report.SetStatus(m.client.Status())
 				report.Rows = state.Rows

@@ -44,7 +44,7 @@ func (s *fakeViews) EndQuarantine(_ context.Context, node, _, route string) (boo
 func TestOperatorSeesQueuesAndEndsQuarantine(t *testing.T) {
 	w := newTestServer(t, nil)
 	b := w.signIn("root2@probity.test", store.Admin)
-	require.Equal(t, 404, b.get("/v1/dash/admin/ready-queues").status, "where nobody can look")
+	require.Equal(t, 404, b.get("/v1/dash/admin/ready-queues").status, "where no node can be looked into")
 	seen := &fakeViews{quarantined: true}
 	w.server.deps.Operator.Views = seen
 	got := b.get("/v1/dash/admin/ready-queues").json(t)

@@ -73,7 +73,7 @@ func TestDocumentBombs(t *testing.T) {
 	}{
 		"deep arrays":  {strings.Repeat("[", 30_000), 400},
 		"deep objects": {strings.Repeat(`{"a":`, 10_000) + "1" + strings.Repeat("}", 10_000), 400},
-		"deep beside the e-mail": {`{"email":"ann@shop.test","x":` + strings.Repeat("[", 20_000) +
+		"deep, next to the e-mail": {`{"email":"ann@shop.test","x":` + strings.Repeat("[", 20_000) +
 			strings.Repeat("]", 20_000) + "}", 400},
 		"too long":             {`{"email":"` + strings.Repeat("a", 70<<10) + `"}`, 413},
 		"a number without end": {`{"email":"ann@shop.test","timeout":` + strings.Repeat("9", 60_000) + "}", 422},

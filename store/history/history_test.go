@@ -3,6 +3,7 @@ package history
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"log/slog"
@@ -385,6 +386,9 @@ func TestAFlippedBitCostsHistoryOnly(t *testing.T) {
 func FuzzReadRequest(f *testing.F) {
 	f.Add(appendRequest(nil, &Request{At: noon, ID: "r1", Method: "GET", Route: "/v1/credits", Status: 200,
 		Took: time.Second, Key: "k", Detail: "d"}))
+	overflow := binary.BigEndian.AppendUint64(nil, uint64(noon.UnixMilli()))
+	overflow = append(overflow, 0, 0, 200) // no ID, status 200
+	f.Add(append(binary.AppendVarint(overflow, 1<<50), 0, 0, 0, 0))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := readRequest(b)
 		if err != nil {

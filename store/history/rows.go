@@ -65,10 +65,11 @@ func readRequest(src []byte) (q Request, err error) {
 	r := detail.Reader{Src: src}
 	q.At = time.UnixMilli(int64(r.Uint64())).UTC()
 	q.ID, q.Status = r.String(), int(r.Uint16())
-	q.Took = time.Duration(r.Varint()) * time.Millisecond
+	took := r.Varint()
+	q.Took = time.Duration(took) * time.Millisecond
 	q.Method, q.Route = r.String(), r.String()
 	q.Key, q.Detail = r.String(), r.String()
-	if r.Bad || len(r.Src) > 0 {
+	if r.Bad || len(r.Src) > 0 || q.Took.Milliseconds() != took {
 		return q, ErrMalformed
 	}
 	return q, nil

@@ -15,10 +15,14 @@ export const places = [
   "",
   "verify",
   "lists",
+  "logs",
+  "logs?tab=requests",
+  "logs?tab=verifications",
   "docs",
   "settings/keys",
   "settings/callbacks",
   "settings/usage",
+  "settings/accuracy",
   "settings/account",
   "operator/cluster",
   "operator/providers",
@@ -60,7 +64,7 @@ export async function lookAtAll(page, base, dir, scenes = [], only = []) {
   let wrong = 0;
   page.on("pageerror", (e) => console.log("page error:", e.message, ++wrong));
   page.on("console", (m) => m.type() === "error" && !/ 40[14] /.test(m.text()) && console.log("console:", m.text(), m.location().url, ++wrong));
-  const all = [...places.map((place) => [(place || "overview").replaceAll("/", "-"), () => page.goto(`${base}/app/${place}`)]), ...scenes];
+  const all = [...places.map((place) => [(place || "overview").replaceAll(/[/?=]/g, "-"), () => page.goto(`${base}/app/${place}`)]), ...scenes];
   for (const [scene, open] of all) {
     await page.setViewportSize({ width: 1280, height: 800 });
     await open(page);

@@ -36,7 +36,8 @@ export async function signOut(page) {
   assert.equal(await page.getByText("Your session expired. Sign in to continue.").count(), 0, "who signs out knows");
 }
 
-/** sweep holds that pages have nothing wrong for axe and fit: narrow and light, wide and dark. look.mjs tries all of it. */
+/** sweep holds that pages have nothing wrong for axe and fit: narrow and light, wide and dark. look.mjs tries all of it. With a
+ * folder in SHOTS it keeps pictures there. */
 export async function sweep(page, base, places) {
   for (const place of places) {
     await page.goto(`${base}/app/${place}`);
@@ -49,6 +50,7 @@ export async function sweep(page, base, places) {
       await page.setViewportSize({ width, height: 800 });
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
       await settled(page);
+      if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/${place.replaceAll(/\W/g, "-")}-${width}.png`, fullPage: true });
       assert.deepEqual(await findings(page), [], `${place} ${width} ${colorScheme}`);
       assert.equal(await overflow(page), 0, `${place} ${width} is too wide`);
     }

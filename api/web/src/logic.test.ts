@@ -12,6 +12,7 @@ import { choose, receiver } from "./pages/Queues";
 import { percent } from "./pages/Accuracy";
 import { settled } from "./pages/Usage";
 import { lasting, sum } from "./pages/Overview";
+import { jobsSearch, logsSearch } from "./search";
 import { form } from "./upload/uploads";
 import { checks, controlText, curl, quote, resultsPath, scoreText } from "./verdict";
 
@@ -258,4 +259,13 @@ it("says what an erasure reached, and what it did not", () => {
   const r = { erasure_id: "1", address_sha256: "ab", status: "done" as const, asked_at: "2026-03-01T12:00:00Z", done_at: "2026-03-01T12:00:00Z", jobs: 2, rows: 3, cached: 1, answers: 0, caches: [], ages_out: [], problem: null };
   expect(told(r)).toBe("Removed from 2 jobs (3 rows) and 1 cached verdict.");
   expect(told({ ...r, status: "open", ages_out: [{ what: "job x", until: null }] })).toContain("Not reached yet: job x. It is tried again each minute.");
+});
+
+describe("the address of a page", () => {
+  it("is read as what it may say, whatever it says", () => {
+    expect(jobsSearch({ status: "failed", cursor: 12 })).toEqual({ status: "failed", cursor: "12" });
+    expect(jobsSearch({ status: "nonsense", cursor: "" })).toEqual({ status: undefined, cursor: undefined });
+    expect(logsSearch({ tab: "requests", errors: true, state: "failed", status: "VALID" })).toMatchObject({ tab: "requests", errors: true, state: "failed", status: "VALID" });
+    expect(Object.values(logsSearch({ tab: 7, errors: "yes", state: "VALID", status: "failed", request: null })).filter(Boolean)).toEqual([]);
+  });
 });

@@ -1,5 +1,6 @@
 import { useNavigate, useRouterState } from "@tanstack/react-router";
-import type { JobStatus } from "./api/client";
+import type { JobStatus, Schemas, Status } from "./api/client";
+import { statuses } from "./verdict";
 
 // What a page shows stands in its address, so that Back, a reload and a link lead to it again. E-mail addresses stand in the
 // fragment: it reaches no server, and no log on the way.
@@ -12,10 +13,39 @@ export interface JobsSearch {
 
 export const jobStates: readonly JobStatus[] = ["ready", "queued", "running", "paused", "finalizing", "cancelling", "completed", "cancelled", "failed", "expired"];
 
+const textOf = (raw: unknown) => (raw === undefined || raw === null || raw === "" ? undefined : String(raw));
+
 /** jobsSearch reads it from an address that anyone may have typed. */
 export function jobsSearch(raw: Record<string, unknown>): JobsSearch {
-  const cursor = raw.cursor === undefined || raw.cursor === "" ? undefined : String(raw.cursor);
-  return { status: jobStates.find((s) => s === raw.status), cursor };
+  return { status: jobStates.find((s) => s === raw.status), cursor: textOf(raw.cursor) };
+}
+
+export const logTabs = ["callbacks", "requests", "verifications"] as const;
+export type LogTab = (typeof logTabs)[number];
+export type CallbackState = Schemas["Callback"]["status"];
+
+export const callbackStates: readonly CallbackState[] = ["pending", "delivered", "stopped", "failed"];
+
+/** LogsSearch is the part of the logs that is shown: a page of a tab, or one request. */
+export interface LogsSearch {
+  tab?: LogTab | undefined;
+  state?: CallbackState | undefined;
+  errors?: true | undefined;
+  status?: Status | undefined;
+  request?: string | undefined;
+  cursor?: string | undefined;
+}
+
+/** logsSearch reads it from an address. */
+export function logsSearch(raw: Record<string, unknown>): LogsSearch {
+  return {
+    tab: logTabs.find((t) => t === raw.tab),
+    state: callbackStates.find((s) => s === raw.state),
+    errors: raw.errors === true ? true : undefined,
+    status: statuses.find((s) => s === raw.status),
+    request: textOf(raw.request),
+    cursor: textOf(raw.cursor),
+  };
 }
 
 /** useFragment reads and changes the values in the fragment. */

@@ -1,6 +1,7 @@
 import { QueryClient, infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { ApiError, api, setCsrf, take, type Job, type JobStatus, type Schemas, type Visit } from "./client";
 import { isLive } from "./events";
+import type { paths } from "./schema";
 
 export const client = new QueryClient({
   defaultOptions: {
@@ -77,6 +78,38 @@ export const callback = (id: string, pending: boolean) =>
     queryKey: ["callback", id],
     queryFn: () => take(api.GET("/v1/verify/bulk/{job_id}/callback", { params: { path: { job_id: id } } })),
     refetchInterval: pending ? 3_000 : false,
+  });
+
+type Asked<Path extends keyof paths> = paths[Path] extends { get: { parameters: { query?: infer Q } } } ? NonNullable<Q> : never;
+
+/** callbacks are a page of those of all jobs and single calls. */
+export const callbacks = (asked: Asked<"/v1/callbacks">) =>
+  queryOptions({
+    queryKey: ["callbacks", asked],
+    queryFn: () => take(api.GET("/v1/callbacks", { params: { query: asked } })),
+    refetchInterval: 5_000,
+  });
+
+export const requests = (asked: Asked<"/v1/requests">) =>
+  queryOptions({
+    queryKey: ["requests", asked],
+    queryFn: () => take(api.GET("/v1/requests", { params: { query: asked } })),
+    refetchInterval: asked.request_id ? false : 10_000,
+  });
+
+export const verifications = (asked: Asked<"/v1/verifications">) =>
+  queryOptions({
+    queryKey: ["verifications", asked],
+    queryFn: () => take(api.GET("/v1/verifications", { params: { query: asked } })),
+    refetchInterval: asked.request_id ? false : 10_000,
+  });
+
+/** receipt is the proof of a single call. */
+export const receipt = (request: string) =>
+  queryOptions({
+    queryKey: ["receipt", request],
+    staleTime: Infinity,
+    queryFn: () => take(api.POST("/v1/receipts", { body: { request_id: request } })),
   });
 
 export const jobProviders = (id: string) =>

@@ -5,7 +5,7 @@ import { lazy, Suspense, useState, type FormEvent, type ReactNode } from "react"
 import { ApiError, api, take, type Job, type Schemas, type Status } from "../api/client";
 import { callback, isOver, job as jobQuery, jobProviders, reasons, session } from "../api/queries";
 import { bytes, counted, decimal, duration, exactly, number, share } from "../format";
-import { Ask, Badge, Busy, CopyButton, Cut, Empty, Facts, Icon, JobBadge, Loaded, Moment, More, Name, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, Warning, type Column } from "../parts";
+import { Ask, Badge, Busy, CopyButton, Cut, Empty, Facts, Icon, JobBadge, Loaded, Moment, More, Name, Note, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, Warning, type Column } from "../parts";
 import { titleOf, usePace } from "../parts/JobTable";
 import { WhyPanel } from "../parts/WhyPanel";
 import { useFragment } from "../search";
@@ -468,14 +468,28 @@ function Search({ job: j }: { job: Job }) {
   );
 }
 
-const attemptColumns: Column<Schemas["Callback"]["attempts"][number]>[] = [
+const attemptColumns: Column<Schemas["CallbackAttempt"]>[] = [
   { title: "Attempt", of: (a) => a.number },
   { title: "At", of: (a) => <Moment at={a.at} /> },
-  { title: "Answer", kind: "text", of: (a) => a.error ?? a.status },
+  { title: "Answer", kind: "text", of: (a) => <AttemptAnswer attempt={a} /> },
   { title: "Took", kind: "number", of: (a) => `${number(a.duration_ms)} ms` },
   { title: "Sent", kind: "number", of: (a) => bytes(a.bytes) },
   { title: "Body", of: (a) => (a.link ? "a link" : "the results") },
 ];
+
+/** AttemptAnswer is the receiver's answer, with the beginning of its body. */
+function AttemptAnswer({ attempt: a }: { attempt: Schemas["CallbackAttempt"] }) {
+  return (
+    <>
+      {a.error ?? a.status}
+      {a.answer && (
+        <Note>
+          <span className="mono">{a.answer}</span>
+        </Note>
+      )}
+    </>
+  );
+}
 
 function Callback({ job: j }: { job: Job }) {
   const client = useQueryClient();

@@ -82,7 +82,7 @@ export function Overview() {
               </To>
             </Fragment>
           ))}
-          .
+          , or <To to="/logs">send them again</To>.
         </Warning>
       )}
       <div className="panel">

@@ -3,10 +3,11 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type FormEvent } from "react";
 import { api, take, type Result } from "../api/client";
 import { reasons } from "../api/queries";
-import { Code, Empty, Facts, Icon, Moment, Name, Note, Page, Panel, StatusBadge, toneOf, Trouble, Busy, Badge } from "../parts";
+import { Code, Empty, Facts, Icon, Moment, Name, Page, Panel, StatusBadge, toneOf, Trouble, Busy, Badge } from "../parts";
+import { Control, Rule } from "../parts/Evidence";
 import { useFragment } from "../search";
 import { keepVerified, readVerified } from "../verified";
-import { checks, controlText, curl, meaning, notLookedUp, scoreText, type Check } from "../verdict";
+import { checks, curl, meaning, notLookedUp, scoreText, type Check } from "../verdict";
 
 const ages = [
   { value: "604800", label: "Up to 7 days old" },
@@ -98,31 +99,6 @@ function Checked({ check: c }: { check: Check }) {
 }
 
 const marks = { good: "check", bad: "cross", fair: "warn", none: "dash" } as const;
-
-function Rule({ rule, source, date }: { rule: string; source: string | null; date: string | null }) {
-  return (
-    <>
-      <span className="mono">{rule}</span>
-      {source && <Note>{[source, date].filter(Boolean).join(", ")}</Note>}
-    </>
-  );
-}
-
-/** Control is the other half of the proof: a reply of the same host to another recipient. */
-function Control({ control: c }: { control: NonNullable<NonNullable<Result["details"]>["control"]> }) {
-  return (
-    <>
-      {controlText(c.kind)}, <Moment at={c.at} />
-      {(c.smtp_message || c.smtp_code) && <div className="mono">{c.smtp_message ?? c.smtp_code}</div>}
-      {c.mx_host && (
-        <Note>
-          <Name text={c.mx_host} />
-          {c.rule && `, read by rule ${c.rule}`}
-        </Note>
-      )}
-    </>
-  );
-}
 
 function Answer({ result: r, smtp, age, retry }: { result: Result; smtp: boolean; age: string; retry: (address: string) => void }) {
   const known = useQuery(reasons);

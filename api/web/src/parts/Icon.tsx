@@ -3,6 +3,7 @@ const paths = {
   overview: "M4 13h6V4H4zM14 20h6V4h-6zM4 20h6v-3H4z",
   verify: "M4 7l8 6 8-6M4 7v10h16V7zM4 7h16",
   lists: "M8 6h12M8 12h12M8 18h12M4 6h.01M4 12h.01M4 18h.01",
+  logs: "M4 5h16v14H4zM7.5 9l2.5 2.5L7.5 14M12.5 15H16",
   key: "M14.5 9.5a4.5 4.5 0 1 0-3.6 4.4L13 16h2v2h2v2h3v-3l-5.7-5.7a4.5 4.5 0 0 0 .2-1.8zM9 8.5h.01",
   callback: "M4 12a8 8 0 1 1 3 6.2M4 12l-1.5-2.5M4 12l3-1.2M12 8v4l3 2",
   usage: "M4 20V10M10 20V4M16 20v-7M22 20H2",

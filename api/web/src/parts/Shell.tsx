@@ -24,6 +24,7 @@ const customer: Place[] = [
   { to: "/", label: "Overview", icon: "overview" },
   { to: "/verify", label: "Verify an address", icon: "verify" },
   { to: "/lists", label: "Jobs", icon: "lists" },
+  { to: "/logs", label: "Logs", icon: "logs" },
 ];
 const settings: Place[] = [
   { to: "/settings/keys", label: "API keys", icon: "key" },

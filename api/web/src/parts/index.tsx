@@ -341,9 +341,9 @@ export function Ask({ label, title, children, act, done, verb = label, keep = "K
 }
 
 /** To is a link to another page of the dashboard. */
-export function To({ to, children, params }: { to: string; children: ReactNode; params?: Record<string, string> }) {
+export function To({ to, children, params, search }: { to: string; children: ReactNode; params?: Record<string, string>; search?: object }) {
   return (
-    <Anchor renderRoot={(props) => <Link to={to} params={params as never} {...props} />} inherit underline="always">
+    <Anchor renderRoot={(props) => <Link to={to} params={params as never} search={search as never} {...props} />} inherit underline="always">
       {children}
     </Anchor>
   );

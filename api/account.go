@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"probity/api/httpd"
+	"probity/internal/buildinfo"
 	"probity/store"
 )
 
@@ -38,5 +39,5 @@ func getReadiness(c *call) error {
 	if err := c.srv.Readiness(); err != nil {
 		return err
 	}
-	return c.SendBytes(httpd.StatusOK, []byte(`{"status":"ready"}`))
+	return c.SendJSON(httpd.StatusOK, buildinfo.Readiness{Status: "ready", Build: c.srv.deps.Build})
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/api/adminlistener"
+	"probity/internal/buildinfo"
 	"probity/store"
 )
 
@@ -310,11 +311,12 @@ func TestAdminListener(t *testing.T) {
 	w.registry.MustRegister(prometheus.CollectorFunc(func(to chan<- prometheus.Metric) {
 		to <- prometheus.NewInvalidMetric(broken, io.ErrUnexpectedEOF)
 	}))
+	w.server.deps.Build = buildinfo.Build{Version: "v1.2.3", Commit: "5f99cba3", Date: "2026-11-27T18:15:19Z"}
 	ready := errors.New("no prober")
 	w.server.deps.Ready = func() error { return ready }
 	srv := httptest.NewServer(adminlistener.Listener{Metrics: w.registry,
 		Config: func() any { return map[string]string{"listen": "x"} },
-		Probes: http.NotFoundHandler(), Ready: w.server.Readiness}.Handler())
+		Probes: http.NotFoundHandler(), Ready: w.server.Readiness, Build: w.server.deps.Build}.Handler())
 	defer srv.Close()
 	get := func(path string) (int, string) {
 		res, err := http.Get(srv.URL + path)
@@ -336,7 +338,13 @@ func TestAdminListener(t *testing.T) {
 	require.Equal(t, os.Args[0], cmdline, "arguments may hold a password")
 	require.Equal(t, 503, w.get("/readyz", "").status)
 	ready = nil
-	require.Equal(t, 200, w.get("/readyz", "").status)
+	const answer = `{"status":"ready","version":"v1.2.3","commit":"5f99cba3","date":"2026-11-27T18:15:19Z"}`
+	public := w.get("/readyz", "")
+	require.Equal(t, 200, public.status)
+	require.JSONEq(t, answer, string(public.body))
+	status, body = get("/readyz")
+	require.Equal(t, 200, status)
+	require.JSONEq(t, answer, body)
 }
 
 func TestStaticPages(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"reflect"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"probity/coordinator/fleet"
 	"probity/coordinator/results"
 	"probity/engine"
+	"probity/internal/buildinfo"
 	"probity/store"
 )
 
@@ -136,7 +136,7 @@ type nodeJSON struct {
 	Ready          bool               `json:"ready"`
 	NotReadyReason *string            `json:"not_ready_because"`
 	Go             string             `json:"go_version"`
-	Revision       string             `json:"revision"`
+	Build          buildinfo.Build    `json:"build"`
 	Goroutines     int                `json:"goroutines"`
 	Heap           uint64             `json:"heap_bytes"`
 	Memory         uint64             `json:"memory_bytes"`
@@ -150,7 +150,7 @@ func getNode(c *call) error {
 	s := c.srv
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	n := nodeJSON{Started: record.Time(s.dashboard.started), Ready: true, Go: runtime.Version(), Revision: Revision(),
+	n := nodeJSON{Started: record.Time(s.dashboard.started), Ready: true, Go: runtime.Version(), Build: s.deps.Build,
 		Goroutines: runtime.NumGoroutine(),
 		Heap:       m.HeapAlloc, Memory: m.Sys - m.HeapReleased, Metrics: map[string]float64{}}
 	if err := s.Readiness(); err != nil {
@@ -170,20 +170,6 @@ func getNode(c *call) error {
 		return err
 	}
 	return c.SendJSON(httpd.StatusOK, n)
-}
-
-// Revision is the shortened VCS revision that this program was built from; empty if it is not known.
-func Revision() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value[:min(12, len(s.Value))]
-		}
-	}
-	return ""
 }
 
 // readMetrics sums the metrics of probing and of jobs, by name and labels: "probity_prober_rows",

@@ -20,6 +20,7 @@ import (
 	"probity/coordinator/callback"
 	"probity/coordinator/erase"
 	"probity/coordinator/singles"
+	"probity/internal/buildinfo"
 	"probity/internal/pipeline"
 	"probity/store"
 	book "probity/store/feedback"
@@ -44,6 +45,7 @@ type Deps struct {
 	Operator Operator
 	// Ready returns why the server is not ready; a nil func is always ready.
 	Ready   func() error
+	Build   buildinfo.Build
 	Log     *slog.Logger          // default: none
 	Metrics prometheus.Registerer // default: none
 	// Now is the clock of limits and ledgers; default time.Now.

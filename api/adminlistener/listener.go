@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"probity/api/httpd"
+	"probity/internal/buildinfo"
 )
 
 // Listener is what the admin listener serves. It has no authentication: bind it to a loopback or a private address.
@@ -22,6 +23,7 @@ type Listener struct {
 	Probes  http.Handler // recent probes; nil: none
 	Ready   func() error // returns why the process is not ready; nil is always ready
 	Log     *slog.Logger // for metrics that fail; nil: none
+	Build   buildinfo.Build
 }
 
 // Handler serves metrics, pprof, debug pages and health.
@@ -64,7 +66,12 @@ func (l Listener) readiness(w http.ResponseWriter, _ *http.Request) {
 			return
 		}
 	}
-	httpd.WriteJSON(w, httpd.StatusOK, []byte(`{"status":"ready"}`))
+	body, err := json.Marshal(buildinfo.Readiness{Status: "ready", Build: l.Build})
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	httpd.WriteJSON(w, httpd.StatusOK, body)
 }
 
 func (l Listener) config(w http.ResponseWriter, _ *http.Request) {

@@ -29,6 +29,7 @@ import (
 	"probity/coordinator/dispatch"
 	"probity/internal/apiclient"
 	"probity/internal/app"
+	"probity/internal/buildinfo"
 	"probity/internal/console"
 	"probity/internal/nodeflags"
 	"probity/internal/progress"
@@ -77,7 +78,7 @@ func (c demoCmd) withServer(ctx context.Context, con *console.IO, internet *sim.
 			SMTPPort: internet.SMTPPort, Egress: []nodeflags.Egress{"127.0.0.1=mx.prober.example"},
 			MailFrom:  "probe@prober.example",
 			Providers: files.overrides, AllowPrivateTargets: true}}
-	s := app.NewService(app.Process{Version: version, Log: con.Log(), Disk: con.Files(),
+	s := app.NewService(app.Process{Build: buildinfo.Current(), Log: con.Log(), Disk: con.Files(),
 		Registry: prometheus.NewRegistry()}, serve)
 	if err := s.Open(); err != nil {
 		return errors.Join(err, s.Close())

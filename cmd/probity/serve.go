@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/internal/app"
+	"probity/internal/buildinfo"
 	"probity/internal/console"
 	"probity/internal/loglimit"
 )
@@ -54,6 +55,6 @@ func newProcess(con *console.IO, format string) app.Process {
 	if format == "json" {
 		lines = slog.NewJSONHandler(con.Err, options)
 	}
-	return app.Process{Version: version, Log: slog.New(loglimit.New(lines)), Disk: con.Files(),
+	return app.Process{Build: buildinfo.Current(), Log: slog.New(loglimit.New(lines)), Disk: con.Files(),
 		Registry: prometheus.NewRegistry(), Hangups: con.Hangups}
 }

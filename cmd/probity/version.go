@@ -4,15 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"slices"
-	"strings"
 
-	"probity/api"
+	"github.com/alecthomas/kong"
+
+	"probity/internal/buildinfo"
 	"probity/internal/console"
 )
-
-// version is set by the linker for releases; a build from a checkout says "devel" and its revision.
-var version = "devel"
 
 type versionCmd struct {
 	JSON bool `name:"json" help:"One JSON object."`
@@ -20,21 +17,33 @@ type versionCmd struct {
 
 // build is the output of version.
 type build struct {
-	Version  string `json:"version"`
-	Revision string `json:"revision"` // empty if the build did not know it
+	buildinfo.Build
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
-// Run prints the version, its revision if known, and the Go release.
+// Run prints the version, its commit and date if known, and the Go release.
 func (c versionCmd) Run(con *console.IO) error {
-	b := build{Version: version, Revision: api.Revision(), Go: runtime.Version(),
-		Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	b := build{Build: buildinfo.Current(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if c.JSON {
 		return json.NewEncoder(con.Out).Encode(b)
 	}
-	words := []string{"probity", b.Version, b.Revision, b.Go, b.Platform}
-	words = slices.DeleteFunc(words, func(w string) bool { return w == "" })
-	_, err := fmt.Fprintln(con.Out, strings.Join(words, " "))
+	text := "probity " + b.Version
+	if b.Commit != "" {
+		text += " (commit " + b.Commit + ", " + b.Date + ")"
+	}
+	_, err := fmt.Fprintln(con.Out, text, b.Go, b.Platform)
 	return err
+}
+
+// versionFlag is --version, which works without a command.
+type versionFlag bool
+
+// BeforeReset is called by the parser before it misses a command.
+func (versionFlag) BeforeReset(app *kong.Kong, con *console.IO) error {
+	if err := (versionCmd{}).Run(con); err != nil {
+		return err
+	}
+	app.Exit(0)
+	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"probity/api"
 	"probity/coordinator/fleet"
+	"probity/internal/buildinfo"
 	"probity/internal/certs"
 	"probity/internal/tlsfront"
 	"probity/prober/wire"
@@ -19,7 +19,7 @@ import (
 // healthMetrics collects the alert metrics that no component has: those of the process, its machine and its
 // certificates. A nil or empty field has no metric.
 type healthMetrics struct {
-	version      string
+	build        buildinfo.Build
 	disk         vfs.FS
 	dir          string // data folder
 	diskFloor    int64  // bytes; 0: none
@@ -33,7 +33,7 @@ type healthMetrics struct {
 
 var (
 	buildDesc = prometheus.NewDesc("probity_build_info", "1, with what runs as labels.",
-		[]string{"version", "revision", "go"}, nil)
+		[]string{"version", "commit", "date", "go"}, nil)
 	diskFreeDesc = prometheus.NewDesc("probity_disk_free_bytes",
 		"Free bytes of the disk that the data folder is on.", nil, nil)
 	diskFloorDesc = prometheus.NewDesc("probity_disk_floor_bytes",
@@ -70,7 +70,7 @@ func (hm *healthMetrics) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	gauge(buildDesc, 1, hm.version, api.Revision(), runtime.Version())
+	gauge(buildDesc, 1, hm.build.Version, hm.build.Commit, hm.build.Date, runtime.Version())
 	if use, err := hm.disk.GetDiskUsage(hm.dir); err == nil {
 		gauge(diskFreeDesc, float64(use.AvailBytes))
 	}

@@ -1,7 +1,10 @@
 package app
 
 import (
+	"fmt"
 	"log/slog"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -10,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/coordinator/fleet"
+	"probity/internal/buildinfo"
 	"probity/internal/tlsfront"
 	"probity/prober/wire"
 )
@@ -36,6 +40,20 @@ func TestQuarantinedSourceIsAnAlert(t *testing.T) {
 			}
 		}
 		require.Equal(t, quarantined, found, state)
+	}
+}
+
+// TestBuildsDifferInTheirMetric: ProbityVersionsDiffer counts these labels.
+func TestBuildsDifferInTheirMetric(t *testing.T) {
+	none := func() fleet.ClusterReport { return fleet.ClusterReport{} }
+	for _, b := range []buildinfo.Build{{Version: "v1.2.3"},
+		{Version: "v1.2.4", Commit: "ab", Date: "2026-11-27T18:15:19Z"}} {
+		hm := &healthMetrics{build: b, disk: vfs.NewMem(), report: none}
+		want := fmt.Sprintf(`# HELP probity_build_info 1, with what runs as labels.
+# TYPE probity_build_info gauge
+probity_build_info{commit=%q,date=%q,go=%q,version=%q} 1
+`, b.Commit, b.Date, runtime.Version(), b.Version)
+		require.NoError(t, testutil.GatherAndCompare(registryOf(t, hm), strings.NewReader(want), "probity_build_info"))
 	}
 }
 

@@ -149,7 +149,7 @@ func (p *Prober) Open() (err error) {
 	if err != nil {
 		return err
 	}
-	p.server, err = stream.NewServer(stream.ServerConfig{Node: c.Name, Version: p.Version,
+	p.server, err = stream.NewServer(stream.ServerConfig{Node: c.Name, Version: p.Build.Version,
 		Identities: IdentitiesOf(p.prober), Table: table, UseTable: p.useTable,
 		Prober: p.prober, Credentials: stream.ServerTLS(own, authority, p.Log), Window: p.prober.Window,
 		Fresh: p.prober.Fresh, SetIsolated: p.prober.SetIsolated,
@@ -161,12 +161,12 @@ func (p *Prober) Open() (err error) {
 	if c.NodeReach != "" {
 		streams = c.NodeReach
 	}
-	gossip, transport, err := c.newGossip(cluster.RoleProber, streams, p.Version, p.Log)
+	gossip, transport, err := c.newGossip(cluster.RoleProber, streams, p.Build.Version, p.Log)
 	if err != nil {
 		return err
 	}
 	p.cluster, p.closeSockets = gossip, transport.Shutdown
-	p.healthMetrics = &healthMetrics{version: p.Version, disk: p.Disk, dir: c.Data, report: p.report,
+	p.healthMetrics = &healthMetrics{build: p.Build, disk: p.Disk, dir: c.Data, report: p.report,
 		certExpiries: c.certExpiries()}
 	p.Registry.MustRegister(p.healthMetrics, p.resolver, p.cache)
 	return nil
@@ -183,8 +183,8 @@ func (p *Prober) Run(ctx context.Context) error {
 	late := context.AfterFunc(ctx, func() { time.AfterFunc(probingGrace, stopProber) })
 	defer late()
 	mux := http.NewServeMux()
-	mux.Handle("/", adminlistener.Listener{Log: p.Log, Metrics: p.Registry, Config: func() any { return p.flags },
-		Probes: p.prober.Recent()}.Handler())
+	mux.Handle("/", adminlistener.Listener{Log: p.Log, Build: p.Build, Metrics: p.Registry,
+		Config: func() any { return p.flags }, Probes: p.prober.Recent()}.Handler())
 	mux.HandleFunc("GET /debug/cluster", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.report()) })
 	p.closeSockets = nil // from here on Run closes the sockets
 	var frontend, backend sync.WaitGroup
@@ -242,7 +242,7 @@ func (p *Prober) reload() error {
 
 // report returns what probity cluster shows of a prober: this node, and what it knows from gossip.
 func (p *Prober) report() fleet.ClusterReport {
-	self, view := selfReport(p.Version, p.status(), p.prober, &p.rowRate), p.cluster.View()
+	self, view := selfReport(p.Build.Version, p.status(), p.prober, &p.rowRate), p.cluster.View()
 	self.Name, self.Address, self.Since = p.flags.Name, p.streamListener.Addr().String(), p.startedAt
 	return fleet.ClusterReport{Coordinator: strings.Join(view.Rivals, ", "), Problem: view.Problem,
 		Nodes: []fleet.NodeReport{self}}

@@ -16,12 +16,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/api/httpd"
+	"probity/internal/buildinfo"
 	"probity/store/diskroom"
 )
 
 // Process is what each process of this program has that runs until it is told to end.
 type Process struct {
-	Version  string
+	Build    buildinfo.Build
 	Log      *slog.Logger
 	Disk     vfs.FS
 	Registry Registry         // of its metrics

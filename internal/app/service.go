@@ -120,9 +120,10 @@ func (s *Service) Open() (err error) {
 	if s.tlsListener, err = tlsfront.New(&c.Flags, c.Data, s.Log); err != nil {
 		return err
 	}
-	s.node, err = OpenNode(&c.Probing, NodeConfig{FS: s.Disk, Room: s.room, Dir: c.Data, Log: s.Log, Version: s.Version,
-		Lists: c.ListChanges, metrics: s.Registry, retain: c.RetainFlags, retainCache: c.RetainCache,
-		MakeDir: s.makeDataFolder, service: true, callbackSource: c.CallbackSource, members: s.members,
+	s.node, err = OpenNode(&c.Probing, NodeConfig{FS: s.Disk, Room: s.room, Dir: c.Data, Log: s.Log,
+		Version: s.Build.Version, Lists: c.ListChanges, metrics: s.Registry, retain: c.RetainFlags,
+		retainCache: c.RetainCache, MakeDir: s.makeDataFolder,
+		service: true, callbackSource: c.CallbackSource, members: s.members,
 		ResultForm: results.Form{Format: results.CSV, Compress: results.Zstd}})
 	if err != nil {
 		return err
@@ -131,7 +132,7 @@ func (s *Service) Open() (err error) {
 	if s.node.Cache != nil { // a coordinator without a prober has none
 		s.Registry.MustRegister(s.node.Cache)
 	}
-	s.healthMetrics = &healthMetrics{version: s.Version, disk: s.Disk, dir: c.Data, diskFloor: c.DiskFloor,
+	s.healthMetrics = &healthMetrics{build: s.Build, disk: s.Disk, dir: c.Data, diskFloor: c.DiskFloor,
 		report: s.node.report, tlsListener: s.tlsListener, backup: s.node.Store.LastBackup}
 	if s.members != nil {
 		s.healthMetrics.certExpiries = s.members.certExpiries()
@@ -186,7 +187,7 @@ func (s *Service) Open() (err error) {
 		api.Deps{Store: s.node.Store, Coordinator: s.node.Coordinator, Callbacks: s.callbacks, FS: s.room.Files(),
 			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: s.node.report, Views: s.node.nodeViews(),
 				Findings: findings(s.node.audit)},
-			Scratch: s.scratchDir(), Log: s.Log, Metrics: s.Registry, Eraser: s.eraser,
+			Scratch: s.scratchDir(), Build: s.Build, Log: s.Log, Metrics: s.Registry, Eraser: s.eraser,
 			History: s.history, Late: s.late, Feedback: s.node.Feedback})
 	return err
 }
@@ -251,7 +252,7 @@ func (s *Service) Run(ctx context.Context) error {
 // adminHandler serves the operator's own listener.
 func (s *Service) adminHandler() http.Handler {
 	listener := adminlistener.Listener{Log: s.Log, Metrics: s.Registry, Config: func() any { return s.shown },
-		Ready: s.server.Readiness}
+		Ready: s.server.Readiness, Build: s.Build}
 	if s.node.Prober != nil {
 		listener.Probes = s.node.Prober.Recent()
 	}

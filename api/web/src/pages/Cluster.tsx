@@ -115,8 +115,9 @@ export function Cluster() {
               <Counts title="Throttling actions" note="A queue slows down, pauses or is quarantined when its receiver says so." rows={labelled(counters, "probity_prober_actions_total")} />
               <Counts title="Connection failures" note="Sessions that failed before the first recipient." rows={labelled(counters, "probity_prober_session_failures_total")} />
               <Text size="sm" c="dimmed">
-                {n.go_version}
-                {n.revision && `, revision ${n.revision}`}, {number(n.goroutines)} goroutines, {number(n.event_streams)} event streams
+                probity {n.build.version}
+                {n.build.commit && `, commit ${n.build.commit.slice(0, 12)}`}
+                {n.build.date && ` of ${n.build.date}`}, {n.go_version}, {number(n.goroutines)} goroutines, {number(n.event_streams)} event streams
               </Text>
             </>
           );

@@ -3,12 +3,14 @@ package harness
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,8 +41,12 @@ func Main(m *testing.M) int {
 
 // build builds the program into a folder and puts that on the path.
 func build(dir string) error {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return errors.New("this test does not know its module: run it with go test")
+	}
 	words, err := exec.Command("go", "build", "-o", filepath.Join(dir, "probity"),
-		"probity/cmd/probity").CombinedOutput()
+		info.Main.Path+"/cmd/probity").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("go build: %w: %s", err, words)
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -182,8 +183,18 @@ var importRules = map[string][]string{
 	"tests/hostile":   {"..."},
 	"tests/node":      {"..."},
 	"tests/process":   {"..."},
+	"tests/published": {},
 	"tests/receivers": {"tests/harness"},
 }
+
+// ownImports begins the import paths of our packages. The module is renamed where it is published (tools/module.sh).
+var ownImports = func() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		panic("the tests do not know their module: run them with go test")
+	}
+	return info.Main.Path + "/"
+}()
 
 // testImports lists what test files of any package may import beyond the rules: the simulated internet, the network
 // in memory, and the interface of a prober, so that a fake can implement it; and the stream, whose warnings of
@@ -229,7 +240,7 @@ func checkImports(t *testing.T, pkg, file string) {
 	for _, imp := range parsed.Imports {
 		name, err := strconv.Unquote(imp.Path.Value)
 		require.NoError(t, err)
-		if own, ok := strings.CutPrefix(name, "probity/"); ok && !importAllowed(allowed, own) {
+		if own, ok := strings.CutPrefix(name, ownImports); ok && !importAllowed(allowed, own) {
 			t.Errorf("%s: %s may not import %s", file, pkg, own)
 		}
 	}

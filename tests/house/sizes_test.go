@@ -123,7 +123,7 @@ func (h *packageSize) add(file string, text []byte) error {
 		h.invariants = len(numberedLine.FindAll(text, -1))
 	}
 	for _, imp := range parsed.Imports {
-		if own, ok := strings.CutPrefix(strings.Trim(imp.Path.Value, `"`), "probity/"); ok {
+		if own, ok := strings.CutPrefix(strings.Trim(imp.Path.Value, `"`), ownImports); ok {
 			h.imports[own] = true
 		}
 	}

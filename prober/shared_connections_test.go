@@ -472,7 +472,7 @@ func TestStopDoesNotWaitForLookups(t *testing.T) {
 	})
 }
 
-// TestWaitingHostsSurviveALostConnection: a host queue that waited for a connection that ends finds another.
+// TestWaitingHostsSurviveALostConnection: a host that waited for a connection that ends finds another.
 func TestWaitingHostsSurviveALostConnection(t *testing.T) {
 	for name, h := range map[string]*fakeServer{
 		"told to go":    {rcpt: acceptsAnn, maxAnswered: 3, lastReply: "421 4.7.0 enough"},

@@ -11,10 +11,10 @@ import (
 )
 
 // The positive control. Some receivers defend themselves by refusing everybody in the words of an unknown user: after a
-// number of unknown recipients, past a quota, or for the rest of a connection. So a refusal that would condemn is held
+// number of unknown recipients, past a quota, or for the rest of a connection. So a refusal that would condemn waits
 // until its connection has accepted a recipient after it. Mostly that is another target. Where none is left, or the
 // connection may have one refusal more, the control is sent: a recipient that the host has accepted before. If it is
-// refused, the held refusals are taken for a rate limit, and the next connection begins with the control. What a
+// refused, the refusals that wait are taken for a rate limit, and the next connection begins with the control. What a
 // connection leaves without a control goes to the host's next one, whose first recipient is then the control. Where the
 // host has accepted no recipient yet, a refusal waits for one while targets are left.
 //
@@ -97,73 +97,73 @@ func (s *Set) memoryOf(host string) *memory {
 	return m
 }
 
-// maxHeldRefusals is how many refusals a connection holds until the control is sent.
-const maxHeldRefusals = 20
+// maxUncontrolled is how many refusals of a connection wait until the control is sent.
+const maxUncontrolled = 20
 
-// hold keeps a refused probe until its refusal is controlled. It returns false if that is not to be waited for.
-func (r *Replies) hold(p *Probe, seen *engine.Sighting) bool {
-	h := r.host
-	if !h.set.BlocksAsUnknown || !seen.Condemns() {
+// awaitControl keeps a refused probe until its refusal is controlled. It returns false if it need not wait.
+func (r *Replies) awaitControl(p *Probe, seen *engine.Sighting) bool {
+	q := r.queue
+	if !q.set.BlocksAsUnknown || !seen.Condemns() {
 		return false
 	}
-	if m := h.memory; m.local == p.Ev.Address.Local() && m.domain == p.Ev.Address.Domain() { // the control itself
+	if m := q.memory; m.local == p.Ev.Address.Local() && m.domain == p.Ev.Address.Domain() { // the control itself
 		m.doubtful, m.suspectedMost = true, 0
 		disbelieve(p)
 		return false
 	}
 	p.connection, p.refusedIn = seen.Conn, r.place
 	p.domain.listed++
-	h.held.push(p)
+	q.uncontrolled.push(p)
 	return true
 }
 
-// settleHeld takes the held probes that are wanted, changes the evidence of each, and moves it on.
-func (h *Host) settleHeld(now time.Time, out *[]Finished, wanted func(*Probe) bool, change func(*Probe)) {
-	for n := h.held.n; n > 0; n-- {
-		p := h.held.pop()
+// settleRefusals takes those of the uncontrolled probes that are wanted, changes the evidence of each, and moves it on.
+func (q *Queue) settleRefusals(now time.Time, out *[]Finished, wanted func(*Probe) bool, change func(*Probe)) {
+	for n := q.uncontrolled.n; n > 0; n-- {
+		p := q.uncontrolled.pop()
 		if !wanted(p) {
-			h.held.push(p)
+			q.uncontrolled.push(p)
 			continue
 		}
 		p.domain.listed--
 		if change != nil {
 			change(p)
 		}
-		*out = h.set.Owner.Advance(p, now, Last, *out)
+		*out = q.set.Owner.Advance(p, now, Last, *out)
 		p.domain.RemoveIfEmpty()
 	}
 }
 
 // SettleUncontrolled settles the refusals that wait for the first recipient that the host accepts, if none is left that
 // it may accept.
-func (h *Host) SettleUncontrolled(connections int, now time.Time, out []Finished) []Finished {
-	if connections == 0 && !h.hasControl() {
-		h.settleHeld(now, &out, func(p *Probe) bool { return h.noTargetLeft(p.Priority) }, nil)
+func (q *Queue) SettleUncontrolled(connections int, now time.Time, out []Finished) []Finished {
+	if connections == 0 && !q.hasControl() {
+		q.settleRefusals(now, &out, func(p *Probe) bool { return q.noTargetLeft(p.Priority) }, nil)
 	}
 	return out
 }
 
-// maxHeldTime is how long a refusal waits for a control over another connection. Where targets are left, the hour of a
-// budget may lie between.
-const maxHeldTime = 2 * time.Hour
+// maxControlWait is how long a refusal waits for a control over another connection. Where targets are left, the hour of
+// a budget may lie between.
+const maxControlWait = 2 * time.Hour
 
 // SettleOverdue settles the refusals that have waited too long, and those that a single call waits for while no control
 // is known. They count, unless the host refused its control last.
 func (s *Set) SettleOverdue(now time.Time, out []Finished) []Finished {
-	done := map[*Host]bool{}
+	done := map[*Queue]bool{}
 	for _, d := range s.domains {
-		h := d.host
-		if h.held.n == 0 || done[h] {
+		q := d.queue
+		if q.uncontrolled.n == 0 || done[q] {
 			continue
 		}
-		done[h] = true
+		done[q] = true
 		change := disbelieve
-		if !h.memory.doubtful {
+		if !q.memory.doubtful {
 			change = nil
 		}
-		h.settleHeld(now, &out, func(p *Probe) bool {
-			alone := p.Priority == budget.Single && !h.hasControl()
-			return p.connection == 0 && (alone || now.Sub(s.answeredAt(p)) > s.Owner.Scaled(maxHeldTime))
+		q.settleRefusals(now, &out, func(p *Probe) bool {
+			alone := p.Priority == budget.Single && !q.hasControl()
+			return p.connection == 0 && (alone || now.Sub(s.answeredAt(p)) > s.Owner.Scaled(maxControlWait))
 		}, change)
 	}
 	return out
@@ -171,24 +171,24 @@ func (s *Set) SettleOverdue(now time.Time, out []Finished) []Finished {
 
 // settleUncontrolled settles the refusals without a control for which no target is left.
 func (r *Replies) settleUncontrolled() {
-	h := r.host
-	if h.hasControl() {
+	q := r.queue
+	if q.hasControl() {
 		return
 	}
-	h.settleHeld(r.Now, &r.Finished, func(p *Probe) bool {
-		return p.Priority == budget.Single || len(h.inFlight) == 0 && h.noTargetLeft(p.Priority)
+	q.settleRefusals(r.Now, &r.Finished, func(p *Probe) bool {
+		return p.Priority == budget.Single || len(q.inFlight) == 0 && q.noTargetLeft(p.Priority)
 	}, nil)
 }
 
 // hasControl reports whether a control is known that can be sent for refusals of the host.
-func (h *Host) hasControl() bool { return h.set.BlocksAsUnknown && h.memory.local != "" }
+func (q *Queue) hasControl() bool { return q.set.BlocksAsUnknown && q.memory.local != "" }
 
-// NeedsControl reports whether a connection holds refusals, and a control is known.
-func (h *Host) NeedsControl(connection uint32) bool {
-	if !h.hasControl() {
+// NeedsControl reports whether refusals of a connection wait for a control, and one is known.
+func (q *Queue) NeedsControl(connection uint32) bool {
+	if !q.hasControl() {
 		return false
 	}
-	for p := range h.held.all() {
+	for p := range q.uncontrolled.all() {
 		if p.connection == connection {
 			return true
 		}
@@ -201,12 +201,12 @@ const fewRefusals = 3
 
 // TargetsLeft returns how many more targets and decoys a connection may have, of which so many were sent and so many
 // may be refused. Three refusals sent together would leave none for what controls them.
-func (h *Host) TargetsLeft(sent, refusals int) int {
+func (q *Queue) TargetsLeft(sent, refusals int) int {
 	left := math.MaxInt
-	if bound := h.memory.perConnection; bound > 0 {
+	if bound := q.memory.perConnection; bound > 0 {
 		left = bound - sent
 	}
-	if !h.hasControl() && !(h.set.BlocksAsUnknown && len(h.inFlight) > 0) { // another connection may find one meanwhile
+	if !q.hasControl() && !(q.set.BlocksAsUnknown && len(q.inFlight) > 0) { // another connection may find one meanwhile
 		return max(0, left)
 	}
 	if refusals <= fewRefusals {
@@ -218,10 +218,10 @@ func (h *Host) TargetsLeft(sent, refusals int) int {
 	return max(0, left)
 }
 
-// RecordReply records what a reply shows of the connection. If it accepts a recipient, the refusals that the connection
-// holds are controlled, and those that it was sent after.
+// RecordReply records what a reply shows of the connection. If it accepts a recipient, the refusals of the connection
+// that wait are controlled, and those that it was sent after.
 func (r *Replies) RecordReply(on *Progress, to Recipient, rcpt smtp.Rcpt, seen *engine.Sighting) {
-	h, m := r.host, r.host.memory
+	q, m := r.queue, r.queue.memory
 	if to.Probe != nil {
 		to.Probe.refusedBefore = on.Refused
 	}
@@ -248,20 +248,20 @@ func (r *Replies) RecordReply(on *Progress, to Recipient, rcpt smtp.Rcpt, seen *
 		return p.refusedIn <= m.acceptsIn && p.refusedBefore <= m.acceptsAfter &&
 			(p.connection == on.Connection || p.connection == 0 && p.lastAnswer <= r.answersAtSend)
 	}
-	h.settleHeld(r.Now, &r.Finished, after, func(p *Probe) {
-		kind, late := control.AcceptedSameConnection, r.Now.Sub(h.set.answeredAt(p))
+	q.settleRefusals(r.Now, &r.Finished, after, func(p *Probe) {
+		kind, late := control.AcceptedSameConnection, r.Now.Sub(q.set.answeredAt(p))
 		if p.connection == 0 {
 			kind = control.AcceptedElsewhere
 		}
-		if p.connection == 0 && late > h.set.ConfirmTime() { // the host may have refused everybody then, and not now
+		if p.connection == 0 && late > q.set.ConfirmTime() { // the host may have refused everybody then, and not now
 			disbelieve(p)
 			return
 		}
 		if accepted == nil {
-			accepted = h.witness(*seen, rcpt.Local)
+			accepted = q.witness(*seen, rcpt.Local)
 			accepted.Subject = to.subject()
 		}
-		p.Ev.Control, p.Ev.Witness = p.Ev.Control.By(kind, h.set.Answers-p.lastAnswer, late), accepted
+		p.Ev.Control, p.Ev.Witness = p.Ev.Control.By(kind, q.set.Answers-p.lastAnswer, late), accepted
 	})
 }
 
@@ -276,8 +276,8 @@ type Progress struct {
 // DeliverControl handles the reply to a control of a group. It returns true if the control was refused: then the
 // connection is of no more use, and if it was the first recipient, the host refuses everybody.
 func (r *Replies) DeliverControl(g *Group, on Progress, a Answer) (refused bool) {
-	h, m := r.host, r.host.memory
-	h.controlsInFlight--
+	q, m := r.queue, r.queue.memory
+	q.controlsInFlight--
 	ended := func(p *Probe) bool {
 		return p.connection == on.Connection || p.connection == 0 || refused && on.Answers == 0
 	}
@@ -287,27 +287,27 @@ func (r *Replies) DeliverControl(g *Group, on Progress, a Answer) (refused bool)
 			m.perConnection = m.suspectedMost
 		}
 		m.doubtful = false
-		if h.controlsInFlight == 0 {
+		if q.controlsInFlight == 0 {
 			carried := func(p *Probe) bool { return p.connection == 0 && p.lastAnswer <= r.answersAtSend }
-			h.settleHeld(r.Now, &r.Finished, carried, func(p *Probe) {
+			q.settleRefusals(r.Now, &r.Finished, carried, func(p *Probe) {
 				if p.refusedIn > g.controlledTo || p.refusedBefore > m.acceptsAfter {
 					disbelieve(p)
 				}
 			})
-			h.Carry(on.Connection)
+			q.Carry(on.Connection)
 		}
 	case a.refusesControl():
 		m.doubtful, m.suspectedMost, refused = true, on.AcceptedUpTo, true
 		if on.Answers == 0 {
-			m.refusedAll, h.MaxRecipients = true, 1
+			m.refusedAll, q.MaxRecipients = true, 1
 		}
 		// it may answer only to the first, of a connection or of a transaction
 		if r.place == placeBehind && m.acceptsIn < placeBehind {
 			m.suspectedMost = 1
 		}
-		h.settleHeld(r.Now, &r.Finished, ended, disbelieve)
+		q.settleRefusals(r.Now, &r.Finished, ended, disbelieve)
 	default: // it says nothing about the host
-		h.settleHeld(r.Now, &r.Finished, ended, nil)
+		q.settleRefusals(r.Now, &r.Finished, ended, nil)
 	}
 	return refused
 }
@@ -328,38 +328,38 @@ func disbelieve(p *Probe) { p.Ev.Seen[len(p.Ev.Seen)-1].Finding = RefusesKnown()
 // controlUnanswered ends the flight of a control without a reply. Refusals of connections that have ended do not wait
 // for a third one.
 func (r *Replies) controlUnanswered() {
-	r.host.controlsInFlight--
-	r.host.settleHeld(r.Now, &r.Finished, func(p *Probe) bool { return p.connection == 0 }, nil)
+	r.queue.controlsInFlight--
+	r.queue.settleRefusals(r.Now, &r.Finished, func(p *Probe) bool { return p.connection == 0 }, nil)
 }
 
-// Carry leaves the refusals that a connection holds to the host's next one: it has ended, or serves another host.
-func (h *Host) Carry(connection uint32) {
-	for p := range h.held.all() {
+// Carry leaves the refusals of a connection that wait to the host's next one: it has ended, or serves another host.
+func (q *Queue) Carry(connection uint32) {
+	for p := range q.uncontrolled.all() {
 		if p.connection == connection {
 			p.connection = 0
 		}
 	}
 }
 
-// EndConnection ends the hold of a connection. Its refusals wait for the host's next one, but no single call does.
-// Those that came after a refused control are not believed.
-func (h *Host) EndConnection(connection uint32, now time.Time, out []Finished) []Finished {
-	if h.memory.doubtful {
-		h.settleHeld(now, &out, func(p *Probe) bool { return p.connection == connection }, disbelieve)
+// EndConnection settles or carries over what a connection has left. Its refusals wait for the host's next one, but no
+// single call does. Those that came after a refused control are not believed.
+func (q *Queue) EndConnection(connection uint32, now time.Time, out []Finished) []Finished {
+	if q.memory.doubtful {
+		q.settleRefusals(now, &out, func(p *Probe) bool { return p.connection == connection }, disbelieve)
 		return out
 	}
-	h.settleHeld(now, &out, func(p *Probe) bool { return p.connection == connection && p.Priority == budget.Single },
-		nil)
-	h.Carry(connection)
+	single := func(p *Probe) bool { return p.connection == connection && p.Priority == budget.Single }
+	q.settleRefusals(now, &out, single, nil)
+	q.Carry(connection)
 	return out
 }
 
 // carried counts the refusals of a priority that wait for the control on any connection.
-func (h *Host) carried(priority budget.Priority) (n int) {
-	if h.controlsInFlight > 0 || !h.hasControl() {
+func (q *Queue) carried(priority budget.Priority) (n int) {
+	if q.controlsInFlight > 0 || !q.hasControl() {
 		return 0
 	}
-	for p := range h.held.all() {
+	for p := range q.uncontrolled.all() {
 		if p.connection == 0 && p.Priority == priority {
 			n++
 		}
@@ -370,20 +370,20 @@ func (h *Host) carried(priority budget.Priority) (n int) {
 // addControl adds the control if it is due. It reports whether it goes alone: a single call waits for it, or the host
 // is in doubt.
 func (f *filling) addControl(with Fill, rooms [budget.NumPriorities]int) (alone bool) {
-	h := f.host
-	if !h.hasControl() || f.g.Control {
+	q := f.queue
+	if !q.hasControl() || f.g.Control {
 		return false
 	}
-	m, doubtful := h.memory, with.First && h.memory.doubtful
+	m, doubtful := q.memory, with.First && q.memory.doubtful
 	sure := m.acceptsIn // the place of refusals that one control is enough for
 	if !with.First {
 		sure = max(sure, placeLeads)
 	}
-	own, held, priority := 0, 0, budget.LongJob
+	own, refusals, priority := 0, 0, budget.LongJob
 	due, twice := doubtful, false
-	for p := range h.held.all() {
-		if p.connection == with.Connection || p.connection == 0 && h.controlsInFlight == 0 {
-			held++
+	for p := range q.uncontrolled.all() {
+		if p.connection == with.Connection || p.connection == 0 && q.controlsInFlight == 0 {
+			refusals++
 			if p.connection == with.Connection {
 				own++
 			}
@@ -392,8 +392,8 @@ func (f *filling) addControl(with Fill, rooms [budget.NumPriorities]int) (alone 
 			priority = max(priority, p.Priority)
 		}
 	}
-	due = due || held > 0 && (m.refusedAll || with.ControlOnly || with.TargetsLeft == 0 || held >= maxHeldRefusals ||
-		h.noTargetLeft(priority))
+	due = due || refusals > 0 && (m.refusedAll || with.ControlOnly || with.TargetsLeft == 0 ||
+		refusals >= maxUncontrolled || q.noTargetLeft(priority))
 	// it may use what jobs leave to single calls: their own room may be used up
 	room := rooms[budget.Single] - len(f.g.Recipients)
 	leave := twice && own == 0 && room == 1 && !with.First // to a connection with room for two
@@ -413,12 +413,12 @@ func (f *filling) addControl(with Fill, rooms [budget.NumPriorities]int) (alone 
 
 // decoysToControl returns the priority of the pending decoys if the control is to be sent behind them.
 func (f *filling) decoysToControl() (of budget.Priority, due bool) {
-	h, m := f.host, f.host.memory
-	if !h.hasControl() || f.g.Control || m.acceptsIn == placeBehind || m.perConnection > 0 {
+	q, m := f.queue, f.queue.memory
+	if !q.hasControl() || f.g.Control || m.acceptsIn == placeBehind || m.perConnection > 0 {
 		return 0, false
 	}
 	for priority := range budget.NumPriorities {
-		if h.pendingDecoysFor(priority) > 0 {
+		if q.pendingDecoysFor(priority) > 0 {
 			of, due = priority, true
 		}
 	}
@@ -427,12 +427,12 @@ func (f *filling) decoysToControl() (of budget.Priority, due bool) {
 
 // sendControl adds the control to the transaction. It controls refusals in places up to one.
 func (f *filling) sendControl(priority budget.Priority, upTo place) {
-	h, m := f.host, f.host.memory
-	dq := h.set.Domain(m.domain, h.Name)
-	if dq == nil {
-		dq = h.AddDomain(m.domain)
+	q, m := f.queue, f.queue.memory
+	d := q.set.Domain(m.domain, q.Name)
+	if d == nil {
+		d = q.AddDomain(m.domain)
 	}
-	h.controlsInFlight++
+	q.controlsInFlight++
 	f.g.Control, f.g.controlledTo = true, upTo
-	f.add(Recipient{Domain: dq, Control: true, LongJob: priority == budget.LongJob}, m.local)
+	f.add(Recipient{Domain: d, Control: true, LongJob: priority == budget.LongJob}, m.local)
 }

@@ -87,15 +87,15 @@ const (
 )
 
 // UseDecoy adds what the domain's decoy has shown to a probe's evidence, if that may be used for it.
-func (dq *Domain) UseDecoy(p *Probe, now time.Time) DecoyUse {
-	dq.loadFact(p)
+func (d *Domain) UseDecoy(p *Probe, now time.Time) DecoyUse {
+	d.loadFact(p)
 	switch {
-	case !dq.decoy.usableFor(p, now):
+	case !d.decoy.usableFor(p, now):
 		return DecoyToBeAsked
-	case !dq.isConfirmed(p, now):
+	case !d.isConfirmed(p, now):
 		return DecoyUnconfirmed
 	}
-	dq.appendDecoy(p)
+	d.appendDecoy(p)
 	return DecoyUsed
 }
 
@@ -110,76 +110,76 @@ func targetMeaning(ev *engine.Evidence) engine.Meaning {
 }
 
 // loadFact fills a domain's decoy from the facts that the probe brought.
-func (dq *Domain) loadFact(p *Probe) {
-	if dq.decoy.state != decoyUnknown {
+func (d *Domain) loadFact(p *Probe) {
+	if d.decoy.state != decoyUnknown {
 		return
 	}
 	for i := range p.Facts {
-		if f := &p.Facts[i]; f.Host == dq.host.Name {
-			dq.decoy.state, dq.decoy.local = decoyKnown, ""
-			dq.decoy.show(f.Fact.Sighting(dq.host.Name))
-			dq.decoy.witness = &engine.Witness{Sighting: dq.decoy.sighting, Source: f.Fact.Source}
+		if f := &p.Facts[i]; f.Host == d.queue.Name {
+			d.decoy.state, d.decoy.local = decoyKnown, ""
+			d.decoy.show(f.Fact.Sighting(d.queue.Name))
+			d.decoy.witness = &engine.Witness{Sighting: d.decoy.sighting, Source: f.Fact.Source}
 		}
 	}
 }
 
 // AwaitDecoy lets a probe wait for the decoy, and requests it unless it is pending or asked.
-func (dq *Domain) AwaitDecoy(p *Probe) {
-	p.domain = dq
-	dq.decoy.waiting.push(p)
-	if !dq.decoy.state.busy() {
-		dq.requestDecoy()
+func (d *Domain) AwaitDecoy(p *Probe) {
+	p.domain = d
+	d.decoy.waiting.push(p)
+	if !d.decoy.state.busy() {
+		d.requestDecoy()
 	} else if p.Priority != budget.LongJob {
-		dq.expediteDecoy(p.Priority)
+		d.expediteDecoy(p.Priority)
 	}
 }
 
 // expediteDecoy raises the priority of a pending decoy; a known one is requested again for the unconfirmed probes that
 // wait.
-func (dq *Domain) expediteDecoy(priority budget.Priority) {
-	d, h := &dq.decoy, dq.host
+func (d *Domain) expediteDecoy(priority budget.Priority) {
+	decoy, q := &d.decoy, d.queue
 	switch {
-	case d.state == decoyPending && priority > d.ringPriority:
-		ring.Remove(h.pendingRing(d), dq)
-		d.ringPriority = priority
-		h.pendingRing(d).Push(dq)
-	case d.state == decoyKnown:
-		dq.requestDecoy()
+	case decoy.state == decoyPending && priority > decoy.ringPriority:
+		ring.Remove(q.pendingRing(decoy), d)
+		decoy.ringPriority = priority
+		q.pendingRing(decoy).Push(d)
+	case decoy.state == decoyKnown:
+		d.requestDecoy()
 	}
-	h.set.Owner.Schedule(h, priority)
+	q.set.Owner.Schedule(q, priority)
 }
 
 // requestDecoy makes the decoy pending, with the highest priority of its waiters.
-func (dq *Domain) requestDecoy() {
-	d := &dq.decoy
-	d.state, d.ringPriority, d.suspectAt = decoyPending, d.priority(), 0
-	dq.host.pendingRing(d).Push(dq)
-	dq.host.set.Owner.Schedule(dq.host, d.ringPriority)
+func (d *Domain) requestDecoy() {
+	decoy := &d.decoy
+	decoy.state, decoy.ringPriority, decoy.suspectAt = decoyPending, decoy.priority(), 0
+	d.queue.pendingRing(decoy).Push(d)
+	d.queue.set.Owner.Schedule(d.queue, decoy.ringPriority)
 }
 
 // pendingRing is the ring of a pending decoy.
-func (h *Host) pendingRing(d *decoy) *ring.Ring[*Domain] {
-	if d.tries > 0 {
-		return &h.retryDecoys[d.ringPriority]
+func (q *Queue) pendingRing(decoy *decoy) *ring.Ring[*Domain] {
+	if decoy.tries > 0 {
+		return &q.retryDecoys[decoy.ringPriority]
 	}
-	return &h.pendingDecoys[d.ringPriority]
+	return &q.pendingDecoys[decoy.ringPriority]
 }
 
 // deliverDecoy gives the decoy's sighting to all probes that wait for it.
-func (dq *Domain) deliverDecoy(seen engine.Sighting, now time.Time, out []Finished) []Finished {
-	dq.decoy.state = decoyKnown
-	dq.decoy.tries = 0
-	dq.decoy.unresolvedTries = 0
-	dq.decoy.asked = 0
-	dq.decoy.show(seen)
-	for waiting := dq.decoy.waiting.n; waiting > 0; waiting-- {
-		p := dq.decoy.waiting.pop()
-		if !dq.isConfirmed(p, now) {
-			dq.LeaveUnconfirmed(p)
+func (d *Domain) deliverDecoy(seen engine.Sighting, now time.Time, out []Finished) []Finished {
+	d.decoy.state = decoyKnown
+	d.decoy.tries = 0
+	d.decoy.unresolvedTries = 0
+	d.decoy.asked = 0
+	d.decoy.show(seen)
+	for waiting := d.decoy.waiting.n; waiting > 0; waiting-- {
+		p := d.decoy.waiting.pop()
+		if !d.isConfirmed(p, now) {
+			d.LeaveUnconfirmed(p)
 			continue
 		}
-		dq.appendDecoy(p)
-		out = dq.host.set.Owner.Advance(p, now, Last, out)
+		d.appendDecoy(p)
+		out = d.queue.set.Owner.Advance(p, now, Last, out)
 	}
 	return out
 }
@@ -205,49 +205,49 @@ func (d *decoy) recordNamed(seen *engine.Sighting) {
 }
 
 // unansweredDecoy is the sighting of a decoy that got an event instead of a reply.
-func unansweredDecoy(dq *Domain, e engine.Event, now time.Time) engine.Sighting {
+func unansweredDecoy(d *Domain, e engine.Event, now time.Time) engine.Sighting {
 	if e == engine.EventReply {
 		e = engine.EventClosed
 	}
-	return engine.Sighting{Subject: engine.SubjectDecoy, Event: e, Host: dq.host.Name, At: now}
+	return engine.Sighting{Subject: engine.SubjectDecoy, Event: e, Host: d.queue.Name, At: now}
 }
 
 // FailDecoys counts a failed try for the pending decoys of a host that is down, unless the fault may be ours. After
 // maxDecoyTries the waiting probes go on without a reply. It reports whether decoys are pending still, and whether each
 // of them has failed once only: then the next try comes soon, as a host may refuse a greeting for a moment and a single
 // call may wait.
-func (h *Host) FailDecoys(e engine.Event, ours bool, now time.Time,
+func (q *Queue) FailDecoys(e engine.Event, ours bool, now time.Time,
 	out []Finished) (finished []Finished, pending, soon bool) {
 	soon = true
-	for _, dq := range h.DropPendingDecoys() {
-		d := &dq.decoy
+	for _, d := range q.DropPendingDecoys() {
+		decoy := &d.decoy
 		if e == engine.EventHostServFail {
-			d.unresolvedTries++
+			decoy.unresolvedTries++
 		} else if !ours {
-			d.tries++
+			decoy.tries++
 		}
-		soon = soon && d.tries+d.unresolvedTries == 1
+		soon = soon && decoy.tries+decoy.unresolvedTries == 1
 		switch {
-		case d.waiting.n == 0:
-			dq.RemoveIfEmpty()
-		case d.tries < maxDecoyTries && d.unresolvedTries < maxUnresolvedTries:
-			dq.requestDecoy()
+		case decoy.waiting.n == 0:
+			d.RemoveIfEmpty()
+		case decoy.tries < maxDecoyTries && decoy.unresolvedTries < maxUnresolvedTries:
+			d.requestDecoy()
 		default:
-			out = dq.deliverDecoy(unansweredDecoy(dq, e, now), now, out)
-			dq.RemoveIfEmpty()
+			out = d.deliverDecoy(unansweredDecoy(d, e, now), now, out)
+			d.RemoveIfEmpty()
 		}
 	}
-	return out, h.pendingDecoyCount() > 0, soon
+	return out, q.pendingDecoyCount() > 0, soon
 }
 
 // DropPendingDecoys drops the pending decoys and returns their domains.
-func (h *Host) DropPendingDecoys() (dropped []*Domain) {
+func (q *Queue) DropPendingDecoys() (dropped []*Domain) {
 	for priority := range budget.NumPriorities {
-		for _, r := range [...]*ring.Ring[*Domain]{&h.retryDecoys[priority], &h.pendingDecoys[priority]} {
+		for _, r := range [...]*ring.Ring[*Domain]{&q.retryDecoys[priority], &q.pendingDecoys[priority]} {
 			for r.Len() > 0 {
-				dq := r.Pop()
-				dq.decoy.state = decoyUnknown
-				dropped = append(dropped, dq)
+				d := r.Pop()
+				d.decoy.state = decoyUnknown
+				dropped = append(dropped, d)
 			}
 		}
 	}

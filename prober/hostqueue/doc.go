@@ -3,7 +3,7 @@
 // queue, holds its mutex in every call, but for Probe.Urge and Probe.Set. It opens nothing and decides no step:
 // engine.Next does, through Owner.Advance.
 //
-// Terms: a Host is all domains of one host of one MX set. A decoy is a random recipient of a domain: its catch-all
+// Terms: a Queue is all domains of one host of one MX set. A decoy is a random recipient of a domain: its catch-all
 // check. An acceptance of a receiver that may stop refusing, and has refused a recipient in this hour, is unconfirmed
 // until the host has refused another after it (unconfirmed.go). The control of a host is a recipient that it has
 // accepted (control.go). A decoy that is accepted after half of an hour's refusals is suspect (suspect_decoy.go).

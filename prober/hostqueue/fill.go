@@ -46,7 +46,7 @@ func (r Recipient) Waiter() *Probe {
 	case r.Probe != nil:
 		return r.Probe
 	case r.Control:
-		return r.Domain.host.held.first
+		return r.Domain.queue.uncontrolled.first
 	}
 	return r.Domain.decoy.waiting.first
 }
@@ -83,8 +83,8 @@ func (g *Group) Reset() {
 }
 
 // RecordSent records that the group is in flight.
-func (h *Host) RecordSent(g *Group) {
-	h.inFlight = append(h.inFlight, sentGroup{g.answersAtSend, len(g.Recipients)})
+func (q *Queue) RecordSent(g *Group) {
+	q.inFlight = append(q.inFlight, sentGroup{g.answersAtSend, len(g.Recipients)})
 }
 
 // RecordAnswered ends the flight of the group's recipients, whether they were answered or not.
@@ -125,9 +125,9 @@ type Fill struct {
 
 // Fill adds a transaction to a group, single calls first, then decoys, then jobs. It returns how many recipients it
 // has, and how many of them are for rows of long jobs.
-func (h *Host) Fill(g *Group, with Fill) (n, longJobRows int) {
-	s, from := h.set, len(g.Recipients)
-	f := filling{host: h, g: g, oneDomain: with.OneDomain || h.OneDomain, keyer: with.Keyer, now: with.Now}
+func (q *Queue) Fill(g *Group, with Fill) (n, longJobRows int) {
+	s, from := q.set, len(g.Recipients)
+	f := filling{queue: q, g: g, oneDomain: with.OneDomain || q.OneDomain, keyer: with.Keyer, now: with.Now}
 	rooms := with.Rooms
 	for priority := range rooms {
 		rooms[priority] += from
@@ -144,7 +144,7 @@ func (h *Host) Fill(g *Group, with Fill) (n, longJobRows int) {
 	}
 	switch {
 	case alone, with.ControlOnly:
-	case with.First && h.HasRetryFirst() && f.addRetryFirst(rooms): // alone
+	case with.First && q.HasRetryFirst() && f.addRetryFirst(rooms): // alone
 	default:
 		f.addProbes(budget.Single, rooms[budget.Single])
 		f.addAllDecoys(rooms)
@@ -165,7 +165,7 @@ func (h *Host) Fill(g *Group, with Fill) (n, longJobRows int) {
 	if len(g.Recipients) == from {
 		return 0, 0
 	}
-	fits := len(g.Recipients) <= last && (!f.oneDomain || f.domain == h.memory.domain)
+	fits := len(g.Recipients) <= last && (!f.oneDomain || f.domain == q.memory.domain)
 	if control && fits && slices.ContainsFunc(g.Recipients[from:], Recipient.isDecoy) {
 		f.sendControl(of, placeBehind)
 	}
@@ -178,7 +178,7 @@ func (h *Host) Fill(g *Group, with Fill) (n, longJobRows int) {
 
 // filling is a transaction that is being filled.
 type filling struct {
-	host      *Host
+	queue     *Queue
 	g         *Group
 	oneDomain bool
 	domain    string // of the transaction, if it may have only one
@@ -187,8 +187,8 @@ type filling struct {
 }
 
 // domainFits reports whether a domain may be in this transaction.
-func (f *filling) domainFits(dq *Domain) bool {
-	return !f.oneDomain || f.domain == "" || f.domain == dq.Name
+func (f *filling) domainFits(d *Domain) bool {
+	return !f.oneDomain || f.domain == "" || f.domain == d.Name
 }
 
 // add adds a recipient with its local part.
@@ -201,7 +201,7 @@ func (f *filling) add(r Recipient, local string) {
 
 // addProbe takes a probe out of its queue.
 func (f *filling) addProbe(p *Probe) {
-	f.host.set.dequeue(p)
+	f.queue.set.dequeue(p)
 	p.Sends++
 	f.add(Recipient{Probe: p, Domain: p.domain, LongJob: p.Priority == budget.LongJob}, p.Ev.Address.Local())
 }
@@ -209,18 +209,18 @@ func (f *filling) addProbe(p *Probe) {
 // addProbes takes probes of one priority while the transaction holds fewer than room. A domain that has more goes to
 // the ring's end, so that no domain keeps the others waiting.
 func (f *filling) addProbes(priority budget.Priority, room int) {
-	r := &f.host.domains[priority]
+	r := &f.queue.domains[priority]
 	for looked := r.Len(); looked > 0 && len(f.g.Recipients) < room; looked-- {
-		dq := r.Pop()
-		list := &dq.queues[priority]
-		for fits := f.domainFits(dq); fits && list.n > 0 && len(f.g.Recipients) < room; {
+		d := r.Pop()
+		list := &d.queues[priority]
+		for fits := f.domainFits(d); fits && list.n > 0 && len(f.g.Recipients) < room; {
 			f.addProbe(list.first)
 		}
 		if list.n > 0 {
-			r.Push(dq)
+			r.Push(d)
 		} else {
-			dq.scheduled[priority] = false
-			dq.RemoveIfEmpty()
+			d.scheduled[priority] = false
+			d.RemoveIfEmpty()
 		}
 	}
 }
@@ -228,7 +228,7 @@ func (f *filling) addProbes(priority budget.Priority, room int) {
 // addAllDecoys adds the pending decoys, those of the highest priority first.
 func (f *filling) addAllDecoys(rooms [budget.NumPriorities]int) {
 	for _, priority := range [...]budget.Priority{budget.Single, budget.ShortJob, budget.LongJob} {
-		r := &f.host.pendingDecoys[priority]
+		r := &f.queue.pendingDecoys[priority]
 		f.addDecoys(r, r.Len(), rooms[priority])
 	}
 }
@@ -237,19 +237,19 @@ func (f *filling) addAllDecoys(rooms [budget.NumPriorities]int) {
 // room.
 func (f *filling) addDecoys(r *ring.Ring[*Domain], look, room int) {
 	for looked := min(look, r.Len()); looked > 0 && len(f.g.Recipients) < room; looked-- {
-		dq := r.Pop()
-		if dq.decoy.waiting.n == 0 { // no probe waits for it any more
-			dq.decoy.state = decoyUnknown
-			dq.RemoveIfEmpty()
+		d := r.Pop()
+		if d.decoy.waiting.n == 0 { // no probe waits for it any more
+			d.decoy.state = decoyUnknown
+			d.RemoveIfEmpty()
 			continue
 		}
-		if !f.domainFits(dq) {
-			r.Push(dq)
+		if !f.domainFits(d) {
+			r.Push(d)
 			continue
 		}
-		dq.decoy.state = decoyAsking
-		dq.decoy.asked++
-		f.add(Recipient{Domain: dq, LongJob: dq.decoy.priority() == budget.LongJob},
-			DecoyLocalPart(f.keyer, dq.Name, f.now))
+		d.decoy.state = decoyAsking
+		d.decoy.asked++
+		f.add(Recipient{Domain: d, LongJob: d.decoy.priority() == budget.LongJob},
+			DecoyLocalPart(f.keyer, d.Name, f.now))
 	}
 }

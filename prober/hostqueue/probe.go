@@ -26,7 +26,7 @@ type Probe struct {
 	// Guarded by the ready queue's mutex while it has the probe; the code that removes it becomes the owner.
 	Sends     uint8 // RCPTs sent, answered or not: at most MaxSends
 	Priority  budget.Priority
-	refusedIn place // the place of its refusal, while it is held
+	refusedIn place // the place of its refusal, while it is uncontrolled
 	// recipients that its connection had refused as unknown before its last reply, at most 255
 	refusedBefore    uint8
 	unconfirmed      bool          // its acceptance counts only with a later refusal: see Replies.RecordAnswer
@@ -34,7 +34,7 @@ type Probe struct {
 	domain           *Domain       // in which it waits or is asked
 	prev, next       *Probe        // neighbours in the list that it waits in
 	inList           *probeList    // that list; nil while it is being asked
-	connection       uint32        // that refused it, while it is held; 0 once that has ended
+	connection       uint32        // that refused it, while it is uncontrolled; 0 once that has ended
 	lastAnswer       uint64        // its last reply, by the set's count of answers
 	answeredAfter    time.Duration // the same by the clock, since Set.Created
 }
@@ -122,7 +122,8 @@ type sightings [2]engine.Sighting
 // seenPool reuses them: probes are short-lived. BenchmarkVerify shows the bytes per row.
 var seenPool sync.Pool
 
-// DeliverTarget appends the reply to a target to its evidence, in pooled memory, and moves the probe on or holds it.
+// DeliverTarget appends the reply to a target to its evidence, in pooled memory, and moves the probe on, unless it
+// waits for its control.
 func (r *Replies) DeliverTarget(p *Probe, seen engine.Sighting) {
 	if p.Ev.Seen == nil {
 		if a, ok := seenPool.Get().(*sightings); ok {
@@ -130,10 +131,10 @@ func (r *Replies) DeliverTarget(p *Probe, seen engine.Sighting) {
 		}
 	}
 	p.Ev.Append(seen)
-	if r.hold(p, &seen) {
+	if r.awaitControl(p, &seen) {
 		return
 	}
-	r.Finished = r.host.set.Owner.Advance(p, r.Now, First, r.Finished)
+	r.Finished = r.queue.set.Owner.Advance(p, r.Now, First, r.Finished)
 }
 
 // Recycle takes the sightings of a probe that has ended: its verdict has copies, and only its owner used them.

@@ -11,22 +11,22 @@ import (
 const isolateAfter = 2
 
 // HasRetryFirst reports whether a recipient waits to be first on a connection.
-func (h *Host) HasRetryFirst() bool {
-	return h.retryFirst.n+h.retryDecoys[budget.LongJob].Len()+h.retryDecoys[budget.ShortJob].Len()+
-		h.retryDecoys[budget.Single].Len() > 0
+func (q *Queue) HasRetryFirst() bool {
+	return q.retryFirst.n+q.retryDecoys[budget.LongJob].Len()+q.retryDecoys[budget.ShortJob].Len()+
+		q.retryDecoys[budget.Single].Len() > 0
 }
 
 // pendingDecoyCount returns how many decoys are pending.
-func (h *Host) pendingDecoyCount() int {
-	return h.pendingDecoysFor(budget.LongJob) + h.pendingDecoysFor(budget.ShortJob) + h.pendingDecoysFor(budget.Single)
+func (q *Queue) pendingDecoyCount() int {
+	return q.pendingDecoysFor(budget.LongJob) + q.pendingDecoysFor(budget.ShortJob) + q.pendingDecoysFor(budget.Single)
 }
 
 // addRetryFirst fills the first transaction of a connection with recipients that lost another connection. It reports
 // one that goes alone.
 func (f *filling) addRetryFirst(rooms [budget.NumPriorities]int) (isolated bool) {
-	h := f.host
-	for h.retryFirst.n > 0 {
-		p := h.retryFirst.first
+	q := f.queue
+	for q.retryFirst.n > 0 {
+		p := q.retryFirst.first
 		late := p.connectionLosses >= isolateAfter
 		if len(f.g.Recipients) >= rooms[p.Priority] || !f.domainFits(p.domain) || late && len(f.g.Recipients) > 0 {
 			break
@@ -37,7 +37,7 @@ func (f *filling) addRetryFirst(rooms [budget.NumPriorities]int) (isolated bool)
 		}
 	}
 	for _, priority := range [...]budget.Priority{budget.Single, budget.ShortJob, budget.LongJob} {
-		r := &h.retryDecoys[priority]
+		r := &q.retryDecoys[priority]
 		for looked := r.Len(); looked > 0; looked-- {
 			late := r.Peek().decoy.tries >= isolateAfter
 			if late && len(f.g.Recipients) > 0 {

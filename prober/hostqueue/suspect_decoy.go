@@ -34,39 +34,39 @@ type suspectDecoy struct {
 // DeliverDecoy gives a decoy's reply to the probes that wait for it; behind are the answers to those of its group
 // behind it. If the host has begun to accept every recipient, it returns true, and the host is to be paused until its
 // hour is over.
-func (r *Replies) DeliverDecoy(dq *Domain, seen engine.Sighting, g *Group, behind []Answer) (acceptsAll bool) {
-	h, keep := dq.host, true
-	dq.decoy.answer = h.set.Answers
+func (r *Replies) DeliverDecoy(d *Domain, seen engine.Sighting, g *Group, behind []Answer) (acceptsAll bool) {
+	q, keep := d.queue, true
+	d.decoy.answer = q.set.Answers
 	if seen.Reply.Permanent() {
 		accepted := func(a Answer) bool { return a.Finding.Meaning == engine.Accepted }
 		seen.Controlled = slices.ContainsFunc(behind, accepted)
 		refusedControl := func(a Answer) bool { return g.Recipients[a.Recipient].Control && a.refusesControl() }
-		if m := h.memory; m.acceptsIn < r.place && (m.doubtful || slices.ContainsFunc(behind, refusedControl)) {
+		if m := q.memory; m.acceptsIn < r.place && (m.doubtful || slices.ContainsFunc(behind, refusedControl)) {
 			seen.Finding = RefusesKnown()
 		}
 	}
 	switch {
 	case seen.NamesUnknown():
-		dq.decoy.recordNamed(&seen)
+		d.decoy.recordNamed(&seen)
 	case seen.Finding.Meaning != engine.Accepted:
-	case h.refusing && dq.decoy.sighting.RefusesUnknown():
+	case q.refusing && d.decoy.sighting.RefusesUnknown():
 		seen.Finding = silentAcceptance()
 		shown := seen
 		r.becameAcceptAll, acceptsAll = &shown, true
-	case h.lastRefused > h.set.Answers: // a recipient behind it in the same transaction
-	case h.suspect:
-		dq.decoy.suspectAt, keep = h.set.Answers, false
-		h.suspectDecoys.Push(suspectDecoy{dq, h.set.Answers})
+	case q.lastRefused > q.set.Answers: // a recipient behind it in the same transaction
+	case q.suspect:
+		d.decoy.suspectAt, keep = q.set.Answers, false
+		q.suspectDecoys.Push(suspectDecoy{d, q.set.Answers})
 	default:
-		keep = !h.refusing
+		keep = !q.refusing
 	}
 	if seen.RefusesUnknown() {
-		r.recordRefusal(h.set.Answers)
-		h.refusal = h.witness(seen, dq.decoy.local)
+		r.recordRefusal(q.set.Answers)
+		q.refusal = q.witness(seen, d.decoy.local)
 	}
-	r.Finished = dq.deliverDecoy(seen, r.Now, r.Finished)
+	r.Finished = d.deliverDecoy(seen, r.Now, r.Finished)
 	if keep {
-		r.keepFact(dq)
+		r.keepFact(d)
 	}
 	return acceptsAll
 }
@@ -78,39 +78,39 @@ func (r *Replies) Unanswered(to Recipient, e engine.Event, wasAsked, mayConnect 
 		r.controlUnanswered()
 		return
 	}
-	dq := to.Domain
+	d := to.Domain
 	if wasAsked {
-		dq.decoy.tries++
+		d.decoy.tries++
 	}
-	switch d := &dq.decoy; {
-	case d.waiting.n == 0: // no probe waits for it any more
-		d.state = decoyUnknown
+	switch decoy := &d.decoy; {
+	case decoy.waiting.n == 0: // no probe waits for it any more
+		decoy.state = decoyUnknown
 		return
 	case !mayConnect:
-		d.state = decoyUnknown
-		r.Finished = dq.releaseWaiters(r.Now, r.Finished)
+		decoy.state = decoyUnknown
+		r.Finished = d.releaseWaiters(r.Now, r.Finished)
 		return
-	case d.tries < maxDecoyTries && d.asked < MaxSends:
-		dq.requestDecoy()
+	case decoy.tries < maxDecoyTries && decoy.asked < MaxSends:
+		d.requestDecoy()
 		return
 	}
-	r.Finished = dq.deliverDecoy(unansweredDecoy(dq, e, r.Now), r.Now, r.Finished)
+	r.Finished = d.deliverDecoy(unansweredDecoy(d, e, r.Now), r.Now, r.Finished)
 }
 
 // ConfirmSuspects confirms the suspect decoys that were accepted before a recipient was sent that is refused now. Those
 // that no refusal has followed in time prove nothing.
 func (r *Replies) ConfirmSuspects() {
-	h := r.host
-	for ; h.suspectDecoys.Len() > 0; h.suspectDecoys.Pop() {
-		s := h.suspectDecoys.Peek()
-		d := &s.domain.decoy
-		until := d.sighting.At.Add(h.set.ConfirmTime())
+	q := r.queue
+	for ; q.suspectDecoys.Len() > 0; q.suspectDecoys.Pop() {
+		s := q.suspectDecoys.Peek()
+		decoy := &s.domain.decoy
+		until := decoy.sighting.At.Add(q.set.ConfirmTime())
 		switch {
-		case d.suspectAt != s.accepted: // it was asked again since, or given up
+		case decoy.suspectAt != s.accepted: // it was asked again since, or given up
 		case r.Now.After(until):
-			d.discard(until)
-		case h.confirmedUpTo >= s.accepted:
-			d.suspectAt = 0
+			decoy.discard(until)
+		case q.confirmedUpTo >= s.accepted:
+			decoy.suspectAt = 0
 			r.keepFact(s.domain)
 		default:
 			return
@@ -119,10 +119,10 @@ func (r *Replies) ConfirmSuspects() {
 }
 
 // keepFact keeps what a decoy has shown as a fact of its domain at the host, if it is one.
-func (r *Replies) keepFact(dq *Domain) {
-	if f, ok := cache.FactOf(&dq.decoy.sighting); ok {
-		f.Message, f.Source = redact.Text(dq.decoy.sighting.Reply.Text(), dq.decoy.local), dq.host.set.Source
-		r.Facts = append(r.Facts, DomainFact{dq.Name, dq.host.Name, f})
+func (r *Replies) keepFact(d *Domain) {
+	if f, ok := cache.FactOf(&d.decoy.sighting); ok {
+		f.Message, f.Source = redact.Text(d.decoy.sighting.Reply.Text(), d.decoy.local), d.queue.set.Source
+		r.Facts = append(r.Facts, DomainFact{d.Name, d.queue.Name, f})
 	}
 }
 

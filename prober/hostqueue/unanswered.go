@@ -31,30 +31,30 @@ func (r *Replies) LearnFromReply(g *Group, seen []Answer, k, before int) (notRec
 	if a.Reply.Code/100 != 4 || place == 0 && before == 0 {
 		return false, false
 	}
-	h, x := r.host, a.Reply.Enhanced
+	q, x := r.queue, a.Reply.Enhanced
 	tooMany := x.Subject == 5 && x.Detail == 3 || // RFC 3463 section 3.6
 		a.Reply.Code == 452 && strings.Contains(strings.ToLower(a.Reply.Text()), "too many recipients")
 	switch {
 	case a.Reply.Code == 421:
 		return true, true
 	case tooMany && place == 0:
-		h.memory.perConnection = before
+		q.memory.perConnection = before
 		return true, true
 	case place == 0:
 		return false, false
 	case tooMany:
-		if h.MaxRecipients == 0 || place < h.MaxRecipients {
-			h.MaxRecipients = place
+		if q.MaxRecipients == 0 || place < q.MaxRecipients {
+			q.MaxRecipients = place
 		}
 		return true, false
 	}
 	// Some receivers take one domain a transaction, and defer the recipients of other domains than the first. It is
 	// believed once.
-	if r.host.OneDomain || IsDeferral(first.Finding.Meaning) || !IsDeferral(a.Finding.Meaning) ||
+	if r.queue.OneDomain || IsDeferral(first.Finding.Meaning) || !IsDeferral(a.Finding.Meaning) ||
 		g.Recipients[a.Recipient].Domain.Name == g.Recipients[first.Recipient].Domain.Name {
 		return false, false
 	}
-	r.host.OneDomain = true
+	r.queue.OneDomain = true
 	return true, false
 }
 
@@ -89,7 +89,7 @@ func (r *Replies) requeueAll(g *Group, u Unanswered, tried bool) {
 		if to.Probe == nil {
 			r.Unanswered(to, u.Outcome.Fault.Event, tried, u.MayConnect())
 		} else {
-			r.Finished = r.host.set.Owner.Advance(to.Probe, r.Now, First, r.Finished)
+			r.Finished = r.queue.set.Owner.Advance(to.Probe, r.Now, First, r.Finished)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func (r *Replies) requeueAll(g *Group, u Unanswered, tried bool) {
 // group was the first of its connection and got no reply: that is evidence, and they come first on the next connection.
 // The others were not asked.
 func (r *Replies) RequeueUnanswered(g *Group, u Unanswered) {
-	h, f := r.host, u.Outcome.Fault
+	q, f := r.queue, u.Outcome.Fault
 	whole := len(u.Seen) == 0 && u.First && u.Pipelining
 	silent := -1 // the first recipient that the server read and did not answer
 	if !f.None() && !g.RefusedAtMail(u.Outcome) {
@@ -110,11 +110,11 @@ func (r *Replies) RequeueUnanswered(g *Group, u Unanswered) {
 			}
 		}
 		if n > 0 && f.Event != engine.EventInternal {
-			h.MaxRecipients, h.AnsweredBeforeClose = n, n
+			q.MaxRecipients, q.AnsweredBeforeClose = n, n
 		}
 	}
 	if f.Event == engine.EventOutOfStep {
-		h.MaxRecipients = max(1, len(g.Recipients)/2)
+		q.MaxRecipients = max(1, len(g.Recipients)/2)
 	}
 	for i, to := range slices.Backward(g.Recipients) {
 		evidence := whole || i == silent
@@ -125,13 +125,13 @@ func (r *Replies) RequeueUnanswered(g *Group, u Unanswered) {
 			r.Unanswered(to, f.Event, evidence, u.MayConnect())
 			continue
 		case evidence && f.Event != engine.EventReply && f.Event != engine.EventInternal:
-			to.Probe.Ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: h.Name, At: r.Now,
+			to.Probe.Ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: q.Name, At: r.Now,
 				NeighbourAccepted: u.Accepted[to.Domain.Name]})
 			to.Probe.connectionLosses++
 			if f.Event == engine.EventTimeout {
 				to.Probe.connectionLosses++ // as it weighs in engine.Next
 			}
 		}
-		r.Finished = h.set.Owner.Advance(to.Probe, r.Now, First, r.Finished)
+		r.Finished = q.set.Owner.Advance(to.Probe, r.Now, First, r.Finished)
 	}
 }

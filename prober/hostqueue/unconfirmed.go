@@ -25,7 +25,7 @@ type Replies struct {
 	Finished []Finished
 	Facts    []DomainFact // what decoys have shown, to be kept
 
-	host            *Host
+	queue           *Queue
 	answersAtSend   uint64
 	first           int              // index of the first answer of the present transaction
 	place           place            // of the present answer
@@ -33,11 +33,11 @@ type Replies struct {
 }
 
 // NewReplies begins to handle the replies to a group; finished is appended to.
-func (h *Host) NewReplies(g *Group, now time.Time, finished []Finished) Replies {
-	if i := slices.Index(h.inFlight, sentGroup{g.answersAtSend, len(g.Recipients)}); i >= 0 {
-		h.inFlight = slices.Delete(h.inFlight, i, i+1)
+func (q *Queue) NewReplies(g *Group, now time.Time, finished []Finished) Replies {
+	if i := slices.Index(q.inFlight, sentGroup{g.answersAtSend, len(g.Recipients)}); i >= 0 {
+		q.inFlight = slices.Delete(q.inFlight, i, i+1)
 	}
-	return Replies{Now: now, Finished: finished, host: h, answersAtSend: g.answersAtSend}
+	return Replies{Now: now, Finished: finished, queue: q, answersAtSend: g.answersAtSend}
 }
 
 // Answer is the reply to the recipient of a group.
@@ -56,24 +56,24 @@ func (a *Answer) refusesUnknown() bool {
 // RecordRefusals records how many recipients the receiver refused in this hour, of the limit of an hour, and the last
 // refusal of this group.
 func (r *Replies) RecordRefusals(g *Group, refused, limit int, seen []Answer) {
-	h := r.host
-	if h.set.AcceptsSilently {
-		h.refusing, h.suspect = refused > 0 || limit > 0 && len(h.inFlight) > 0, limit > 0 && refused >= max(1, limit/2)
+	q := r.queue
+	if q.set.AcceptsSilently {
+		q.refusing, q.suspect = refused > 0 || limit > 0 && len(q.inFlight) > 0, limit > 0 && refused >= max(1, limit/2)
 	}
-	h.lastStart = h.set.Answers
+	q.lastStart = q.set.Answers
 	r.recordRefusals(g, seen)
 }
 
 // recordRefusal records that the answer of this number refused a recipient as unknown.
 func (r *Replies) recordRefusal(answer uint64) {
-	h := r.host
-	h.confirmedUpTo, h.lastRefused = max(h.confirmedUpTo, r.answersAtSend), max(h.lastRefused, answer)
+	q := r.queue
+	q.confirmedUpTo, q.lastRefused = max(q.confirmedUpTo, r.answersAtSend), max(q.lastRefused, answer)
 }
 
 // RecordAnswer records that a probe's target was answered; the answer is counted already.
 func (r *Replies) RecordAnswer(p *Probe, seen *engine.Sighting) {
-	p.lastAnswer, p.unconfirmed, p.answeredAfter = r.host.set.Answers, r.host.refusing, r.Now.Sub(r.host.set.Created)
-	p.Ev.Control, p.Ev.Witness = r.host.memory.recordAnswer(seen, p.lastAnswer), nil
+	p.lastAnswer, p.unconfirmed, p.answeredAfter = r.queue.set.Answers, r.queue.refusing, r.Now.Sub(r.queue.set.Created)
+	p.Ev.Control, p.Ev.Witness = r.queue.memory.recordAnswer(seen, p.lastAnswer), nil
 }
 
 // sentGroup is a group of transactions that was sent and is not answered yet.
@@ -102,54 +102,54 @@ func (s *Set) pastConfirming(p *Probe, now time.Time) bool {
 }
 
 // isConfirmed reports whether what the decoy has shown may be used with the acceptance of a probe.
-func (dq *Domain) isConfirmed(p *Probe, now time.Time) bool {
-	switch h := dq.host; {
-	case dq.decoy.suspectAt != 0:
+func (d *Domain) isConfirmed(p *Probe, now time.Time) bool {
+	switch q := d.queue; {
+	case d.decoy.suspectAt != 0:
 		return false
-	case !dq.decoy.sighting.RefusesUnknown() || !p.unconfirmed:
+	case !d.decoy.sighting.RefusesUnknown() || !p.unconfirmed:
 		return true
-	case h.set.pastConfirming(p, now):
+	case q.set.pastConfirming(p, now):
 		return false
 	default:
-		return h.refusedAfter(p)
+		return q.refusedAfter(p)
 	}
 }
 
 // refusedAfter reports whether the host has refused a recipient as unknown after it answered a probe's target. Some
 // receivers accept every recipient of a connection over which they have refused some. So a refusal over another counts
 // where some connection of the host, now or before, refused more recipients than the target's had.
-func (h *Host) refusedAfter(p *Probe) bool {
-	return h.confirmedUpTo >= p.lastAnswer && h.memory.mostRefused > p.refusedBefore ||
-		p.lastAnswer > h.lastStart && h.lastRefused > p.lastAnswer
+func (q *Queue) refusedAfter(p *Probe) bool {
+	return q.confirmedUpTo >= p.lastAnswer && q.memory.mostRefused > p.refusedBefore ||
+		p.lastAnswer > q.lastStart && q.lastRefused > p.lastAnswer
 }
 
 // appendDecoy adds to a probe's evidence what the decoy has shown, and what controls its acceptance.
-func (dq *Domain) appendDecoy(p *Probe) {
-	h, d := dq.host, &dq.decoy
-	p.Ev.Append(d.sighting)
-	p.Ev.Witness = dq.shown()
-	switch answered := h.set.answeredAt(p); {
-	case !d.sighting.RefusesUnknown():
-	case d.answer > p.lastAnswer:
-		p.Ev.Control = p.Ev.Control.By(control.DecoyRefused, d.answer-p.lastAnswer, d.sighting.At.Sub(answered))
-	case h.refusedAfter(p):
-		p.Ev.Control = p.Ev.Control.By(control.TargetRefused, h.lastRefused-p.lastAnswer, h.refusal.At.Sub(answered))
-		p.Ev.Witness = h.refusal
+func (d *Domain) appendDecoy(p *Probe) {
+	q, decoy := d.queue, &d.decoy
+	p.Ev.Append(decoy.sighting)
+	p.Ev.Witness = d.shown()
+	switch answered := q.set.answeredAt(p); {
+	case !decoy.sighting.RefusesUnknown():
+	case decoy.answer > p.lastAnswer:
+		p.Ev.Control = p.Ev.Control.By(control.DecoyRefused, decoy.answer-p.lastAnswer, decoy.sighting.At.Sub(answered))
+	case q.refusedAfter(p):
+		p.Ev.Control = p.Ev.Control.By(control.TargetRefused, q.lastRefused-p.lastAnswer, q.refusal.At.Sub(answered))
+		p.Ev.Witness = q.refusal
 	default:
 		p.Ev.Control.Kind = control.Fact
-		if back := p.lastAnswer - d.answer; d.answer > 0 &&
+		if back := p.lastAnswer - decoy.answer; decoy.answer > 0 &&
 			(p.Ev.Control.Replies == 0 || back < uint64(p.Ev.Control.Replies)) {
-			p.Ev.Control = p.Ev.Control.By(control.Fact, back, answered.Sub(d.sighting.At))
+			p.Ev.Control = p.Ev.Control.By(control.Fact, back, answered.Sub(decoy.sighting.At))
 		}
 	}
 }
 
 // LeaveUnconfirmed lets an accepted probe wait until its host refuses a recipient.
-func (dq *Domain) LeaveUnconfirmed(p *Probe) {
-	p.domain = dq
-	dq.decoy.waiting.push(p)
-	if !slices.Contains(dq.host.unconfirmed, dq) {
-		dq.host.unconfirmed = append(dq.host.unconfirmed, dq)
+func (d *Domain) LeaveUnconfirmed(p *Probe) {
+	p.domain = d
+	d.decoy.waiting.push(p)
+	if !slices.Contains(d.queue.unconfirmed, d) {
+		d.queue.unconfirmed = append(d.queue.unconfirmed, d)
 	}
 }
 
@@ -163,86 +163,86 @@ func (r *Replies) Resolve() {
 // is time. Then it releases the probes that wait for a refusal after an accepted decoy (suspect_decoy.go) if none can
 // be expected: nothing more is asked or in flight at the host, it accepts without checking, or a single call waits.
 func (r *Replies) resolveUnconfirmed() {
-	h := r.host
-	if len(h.unconfirmed) == 0 {
+	q := r.queue
+	if len(q.unconfirmed) == 0 {
 		return
 	}
-	waiting := h.unconfirmed
-	h.unconfirmed = nil
+	waiting := q.unconfirmed
+	q.unconfirmed = nil
 	asking, late, priority := false, false, budget.LongJob
 	var first *Domain
-	for _, dq := range waiting {
-		r.releaseConfirmed(dq)
-		d := &dq.decoy
-		if d.waiting.n == 0 {
+	for _, d := range waiting {
+		r.releaseConfirmed(d)
+		decoy := &d.decoy
+		if decoy.waiting.n == 0 {
 			continue
 		}
-		if !slices.Contains(h.unconfirmed, dq) {
-			h.unconfirmed = append(h.unconfirmed, dq)
+		if !slices.Contains(q.unconfirmed, d) {
+			q.unconfirmed = append(q.unconfirmed, d)
 		}
-		asking = asking || d.state.busy()
-		if d.suspectAt == 0 {
-			late = late || r.Now.Sub(h.set.answeredAt(d.waiting.first)) >= h.set.ConfirmTime()*4/5
-			if highest := d.priority(); first == nil || highest > priority {
-				first, priority = dq, highest
+		asking = asking || decoy.state.busy()
+		if decoy.suspectAt == 0 {
+			late = late || r.Now.Sub(q.set.answeredAt(decoy.waiting.first)) >= q.set.ConfirmTime()*4/5
+			if highest := decoy.priority(); first == nil || highest > priority {
+				first, priority = d, highest
 			}
 		}
 	}
-	if first != nil && !asking && (late || h.noTargetLeft(priority)) {
+	if first != nil && !asking && (late || q.noTargetLeft(priority)) {
 		first.requestDecoy()
 	}
-	for _, dq := range slices.Clone(h.unconfirmed) {
-		priority := dq.decoy.priority()
-		if dq.decoy.suspectAt == 0 || r.becameAcceptAll == nil && priority != budget.Single &&
-			(!h.noTargetLeft(priority) || h.pendingDecoyCount()+len(h.inFlight) > 0) {
+	for _, d := range slices.Clone(q.unconfirmed) {
+		priority := d.decoy.priority()
+		if d.decoy.suspectAt == 0 || r.becameAcceptAll == nil && priority != budget.Single &&
+			(!q.noTargetLeft(priority) || q.pendingDecoyCount()+len(q.inFlight) > 0) {
 			continue
 		}
-		dq.decoy.discard(r.Now)
-		r.releaseConfirmed(dq)
-		h.unconfirmed = slices.DeleteFunc(h.unconfirmed, func(other *Domain) bool { return other == dq })
+		d.decoy.discard(r.Now)
+		r.releaseConfirmed(d)
+		q.unconfirmed = slices.DeleteFunc(q.unconfirmed, func(other *Domain) bool { return other == d })
 	}
 }
 
 // noTargetLeft reports whether no target is left that may soon be answered for probes that wait for it, the highest of
 // which has this priority. A single call does not wait for other probes. A short job does not wait for a long job,
 // which may not be served for hours.
-func (h *Host) noTargetLeft(priority budget.Priority) bool {
+func (q *Queue) noTargetLeft(priority budget.Priority) bool {
 	switch priority {
 	case budget.Single:
 		return true
 	case budget.ShortJob:
-		return h.queued[budget.ShortJob]+h.queued[budget.Single] == 0
+		return q.queued[budget.ShortJob]+q.queued[budget.Single] == 0
 	}
-	return h.queued[budget.LongJob]+h.queued[budget.ShortJob]+h.queued[budget.Single] == 0
+	return q.queued[budget.LongJob]+q.queued[budget.ShortJob]+q.queued[budget.Single] == 0
 }
 
 // releaseConfirmed advances the probes of a domain queue that need not wait any more: the host has refused a recipient
 // since, has begun to accept every one, or their time is over.
-func (r *Replies) releaseConfirmed(dq *Domain) {
-	if dq.decoy.state.busy() || dq.decoy.suspectAt != 0 {
+func (r *Replies) releaseConfirmed(d *Domain) {
+	if d.decoy.state.busy() || d.decoy.suspectAt != 0 {
 		return
 	}
-	set := r.host.set
-	for n := dq.decoy.waiting.n; n > 0; n-- {
-		p := dq.decoy.waiting.pop()
+	set := r.queue.set
+	for n := d.decoy.waiting.n; n > 0; n-- {
+		p := d.decoy.waiting.pop()
 		switch {
 		case r.becameAcceptAll != nil:
 			p.Ev.Append(*r.becameAcceptAll)
-		case dq.isConfirmed(p, r.Now):
-			dq.appendDecoy(p)
+		case d.isConfirmed(p, r.Now):
+			d.appendDecoy(p)
 		// only over another connection
-		case set.pastConfirming(p, r.Now) || r.host.confirmedUpTo >= p.lastAnswer && r.host.noTargetLeft(p.Priority):
+		case set.pastConfirming(p, r.Now) || r.queue.confirmedUpTo >= p.lastAnswer && r.queue.noTargetLeft(p.Priority):
 			at := set.answeredAt(p).Add(set.ConfirmTime())
 			if at.After(r.Now) {
 				at = r.Now
 			}
-			p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Host: dq.host.Name,
-				Reply: dq.decoy.sighting.Reply, Finding: silentAcceptance(), At: at})
+			p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Host: d.queue.Name,
+				Reply: d.decoy.sighting.Reply, Finding: silentAcceptance(), At: at})
 		default:
-			dq.decoy.waiting.push(p)
+			d.decoy.waiting.push(p)
 			continue
 		}
 		r.Finished = set.Owner.Advance(p, r.Now, Last, r.Finished)
 	}
-	dq.RemoveIfEmpty()
+	d.RemoveIfEmpty()
 }

@@ -8,8 +8,8 @@ import (
 // maxAddressWait bounds the wait for a wake-up by the address limit.
 const maxAddressWait = 30 * time.Second
 
-// reserveAddress reserves a connection in the budget of an address. If there is no room, the host queue is blocked
-// until there is. It is blocked before it waits, so that no wake-up is missed.
+// reserveAddress reserves a connection in the budget of an address. If there is no room, the host is blocked until
+// there is. It is blocked before it waits, so that no wake-up is missed.
 func (s *session) reserveAddress(addr netip.Addr) bool {
 	q, env, now := s.queue, s.queue.env, time.Now()
 	limit, err := env.AddressLimits.Acquire(s.source.Name, addr,
@@ -29,27 +29,27 @@ func (s *session) reserveAddress(addr netip.Addr) bool {
 		return true
 	}
 	l = q.lock()
-	s.hostQueue.block(s.priority, noRoom.Until, now)
+	s.host.block(s.priority, noRoom.Until, now)
 	l.unlock()
-	limit.Wait(q, addressWaiter{q, s.hostQueue}, s.priority, now)
+	limit.Wait(q, addressWaiter{q, s.host}, s.priority, now)
 	limit.Release()
 	env.Metrics.AddressWaits.Inc()
 	return false
 }
 
-// addressWaiter is a host queue that waits for room at its address.
+// addressWaiter is a host that waits for room at its address.
 type addressWaiter struct {
-	queue     *Queue
-	hostQueue *hostQueue
+	queue *Queue
+	host  *mxHost
 }
 
-// UseRoom implements addresslimit.Waiter: the room is used if a session of the host queue has begun to work.
+// UseRoom implements addresslimit.Waiter: the room is used if a session of the host has begun to work.
 func (w addressWaiter) UseRoom(now time.Time) (used bool) {
-	q, hq := w.queue, w.hostQueue
+	q, m := w.queue, w.host
 	l := q.lock()
 	defer l.unlock()
-	hq.endBlock()
-	busy := hq.sessions - len(hq.idle)
+	m.endBlock()
+	busy := m.sessions - len(m.idle)
 	l.dispatch(now)
-	return hq.sessions-len(hq.idle) > busy
+	return m.sessions-len(m.idle) > busy
 }

@@ -21,7 +21,7 @@ import (
 func (s *session) connect(ctx context.Context) bool {
 	q, env, began := s.queue, s.queue.env, time.Now()
 	reenter := s.seat.LeaveWhileWaiting()
-	addrs, event := env.Opener.Addresses(ctx, s.hostQueue.Name, q.Source)
+	addrs, event := env.Opener.Addresses(ctx, s.host.Name, q.Source)
 	reenter()
 	// The address of the session's pool, if the host is still there, else the preferred one.
 	l := q.lock()
@@ -29,17 +29,17 @@ func (s *session) connect(ctx context.Context) bool {
 	if was != nil && slices.Contains(addrs, was.addr) && !l.hostHealth.AddressFailed(was.addr, began) {
 		addr = was.addr
 	}
-	s.addr, s.addrs, s.dialogue = addr, addrs, l.hostHealth.Dialogue(s.hostQueue.Name, began)
+	s.addr, s.addrs, s.dialogue = addr, addrs, l.hostHealth.Dialogue(s.host.Name, began)
 	s.onTrial = (q.unknownProvider || s.dialogue.Careful) && !s.dialogue.Confirmed
-	if l.shared.sharesByAddress(s.hostQueue) {
-		s.hostQueue.lookup.at = time.Now()
-		l.shared.setHostAddr(s.hostQueue, addr)
+	if l.shared.sharesByAddress(s.host) {
+		s.host.lookup.at = time.Now()
+		l.shared.setHostAddr(s.host, addr)
 	}
 	if event == engine.EventReply {
 		s.source = env.Opener.SourceFor(addr, q.Source)
 		l.shared.attach(s, addr)
 		if was != nil && s.pool != was {
-			l.dispatch(time.Now()) // for host queues that requested this session
+			l.dispatch(time.Now()) // for hosts that requested this session
 		}
 	}
 	l.unlock()
@@ -79,7 +79,7 @@ func (s *session) connect(ctx context.Context) bool {
 	}
 	// A reachability trial is expected to fail while the source reaches no host, so it blames none; a reply to one is
 	// reported like any other.
-	if ctx.Err() == nil && (!s.hostQueue.reachTrial || f.Event == engine.EventReply) {
+	if ctx.Err() == nil && (!s.host.reachTrial || f.Event == engine.EventReply) {
 		now := time.Now()
 		l = q.lock()
 		out := s.handleFailure(l, f, s.sighting(l, f, now), now, nil)
@@ -99,7 +99,7 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 	reenter()
 	if ctx.Err() == nil { // else it was cancelled by us, which says nothing about the source
 		now := time.Now()
-		if s.source.RecordConnect(f.None(), s.hostQueue.reachTrial, q.Key.Route, now) {
+		if s.source.RecordConnect(f.None(), s.host.reachTrial, q.Key.Route, now) {
 			event := "egress source is down: trial connections only"
 			if f.None() {
 				event = "egress source is up again"
@@ -111,7 +111,7 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 		}
 	}
 	if f.None() {
-		host := conn.Host{Name: s.hostQueue.Name, Provider: q.Provider, Unknown: q.unknownProvider, NoTLS: s.tlsFailed,
+		host := conn.Host{Name: s.host.Name, Provider: q.Provider, Unknown: q.unknownProvider, NoTLS: s.tlsFailed,
 			Dialogue: s.dialogue}
 		host.Patience = func() bool { // a slow host keeps no place that others need, nor a row from another address
 			return len(s.addrs) == 1 && !env.Slots.Scarce() && time.Since(s.began) < q.scaled(5*time.Minute)
@@ -123,9 +123,9 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 	l := q.lock()
 	l.budget.SettleConnect(now)
 	if tcp != nil && f.Event != engine.EventConnectFailed { // a host that closes at once has refused
-		l.hostHealth.ForgetFailures(s.hostQueue.Name)
+		l.hostHealth.ForgetFailures(s.host.Name)
 	}
-	reached := s.hostQueue.target()
+	reached := s.host.target()
 	l.unlock()
 	if s.addressLimit != nil {
 		s.addressLimit.SettleConnect(now)
@@ -142,7 +142,7 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 // before, or no host can be reached. Jobs try again by the schedule, so that a short outage of ours delays rows and
 // decides none.
 func (s *session) sighting(l *locked, f smtp.Fault, now time.Time) engine.Sighting {
-	g := engine.Sighting{Event: f.Event, Host: s.hostQueue.Name, At: now}
+	g := engine.Sighting{Event: f.Event, Host: s.host.Name, At: now}
 	switch f.Event {
 	case engine.EventReply:
 		g.Reply, g.Finding = s.classify(f.Reply, "")
@@ -165,33 +165,33 @@ func (s *session) classify(r engine.Reply, local string) (engine.Reply, engine.F
 // connection has failed; else the host has, and all probes that wait for it see the failure.
 func (s *session) handleFailure(l *locked, f smtp.Fault, seen engine.Sighting, now time.Time,
 	out []hostqueue.Finished) []hostqueue.Finished {
-	hq := s.hostQueue
-	if actual := l.hostQueues[hq.Key]; hq.reachTrial && actual != nil {
-		hq = actual // the reply to the trial counts for the probes that wait for the host
+	m := s.host
+	if actual := l.hosts[m.Key]; m.reachTrial && actual != nil {
+		m = actual // the reply to the trial counts for the probes that wait for the host
 	}
 	switch {
 	case f.RetryPlain: // the next connections use no TLS
-		hq.tlsFailed = true
+		m.tlsFailed = true
 		return out
 	// the next one sends one command at a time
-	case f.Event == engine.EventOutOfStep && l.hostHealth.DistrustDialogue(hq.Name, now):
+	case f.Event == engine.EventOutOfStep && l.hostHealth.DistrustDialogue(m.Name, now):
 		return out
 	case f.Event == engine.EventInternal:
 		l.env.Log.Warn("a connection failed for a local reason", "detail", f.Detail, "stage", f.Stage.String())
-		l.hold.BackOff(minBackoff, maxBackoff, now) // not scaled: this machine needs the time
+		l.delay.BackOff(minBackoff, maxBackoff, now) // not scaled: this machine needs the time
 		return out
 	}
 	// A greeting that takes no further connection for now (Exim, smtp_accept_max_per_host) is no reason to pause while
 	// another one is open.
-	if hq.sessions > 1 && f.Event == engine.EventReply && f.Reply.Stage <= engine.StageBanner &&
+	if m.sessions > 1 && f.Event == engine.EventReply && f.Reply.Stage <= engine.StageBanner &&
 		f.Reply.Code/100 == 4 && seen.Finding.Meaning == engine.RateLimited {
-		l.hold.BackOff(l.scaled(minBackoff), l.scaled(maxBackoff), now)
+		l.delay.BackOff(l.scaled(minBackoff), l.scaled(maxBackoff), now)
 		return out
 	}
 	out = s.applyAction(l, seen.Reply, seen.Finding, now, out)
 	// another connection to the host or its address works
-	if hq.healthy > 0 || s.dialled && s.pool != nil && s.pool.healthy > 0 {
-		l.hold.BackOff(l.scaled(minBackoff), l.scaled(maxBackoff), now)
+	if m.healthy > 0 || s.dialled && s.pool != nil && s.pool.healthy > 0 {
+		l.delay.BackOff(l.scaled(minBackoff), l.scaled(maxBackoff), now)
 		return out
 	}
 	if s.dialled && l.hostHealth.FailAddress(s.addr, s.addrs, &seen, now) ||
@@ -199,17 +199,17 @@ func (s *session) handleFailure(l *locked, f smtp.Fault, seen engine.Sighting, n
 		return out
 	}
 	l.env.Metrics.Failures.WithLabelValues(seen.Event.String()).Inc()
-	l.hostHealth.MarkDown(hq.Name, seen, now.Add(l.scaled(failureLife)))
-	out = l.drainQueues(hq, now, out)
+	l.hostHealth.MarkDown(m.Name, seen, now.Add(l.scaled(failureLife)))
+	out = l.drainQueues(m, now, out)
 	if len(s.group.Recipients) > 0 { // the recipients have counted it
 		return out
 	}
-	out, pending, soon := hq.FailDecoys(seen.Event, s.dialled && s.source.MayBeOurFault(s.began), now, out)
+	out, pending, soon := m.FailDecoys(seen.Event, s.dialled && s.source.MayBeOurFault(s.began), now, out)
 	if pause := failureLife; pending {
 		if soon {
 			pause = minBackoff
 		}
-		hq.block(budget.Single, now.Add(l.scaled(pause)), now)
+		m.block(budget.Single, now.Add(l.scaled(pause)), now)
 	}
 	return out
 }
@@ -219,19 +219,19 @@ func (s *session) handleFailure(l *locked, f smtp.Fault, seen engine.Sighting, n
 // is suspect, because it may come before a reachability trial is answered. It holds for a refused connect and for a
 // timeout that may be an outage of ours: another try may not meet them.
 func (s *session) needsSecondFailure(l *locked, f smtp.Fault, ourFault bool, now time.Time) bool {
-	hq := s.hostQueue
+	m := s.host
 	l.dropUnconfirmed(now)
 	mayRecover := f.Event == engine.EventConnectFailed ||
 		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled && s.source.MayBeOutage(s.began)
-	if !mayRecover || hq.Queued(budget.Single) > 0 {
-		l.hostHealth.ForgetFailures(hq.Name)
+	if !mayRecover || m.Queued(budget.Single) > 0 {
+		l.hostHealth.ForgetFailures(m.Name)
 		return false
 	}
 	try := hosthealth.Try{Began: s.began, Backoff: l.scaled(minBackoff), Doubtful: ourFault &&
 		f.Event == engine.EventConnectFailed}
-	confirmed, again := l.hostHealth.RecordFailure(hq.Name, try, now)
-	if again.After(l.hold.ConnectAt) {
-		l.hold.ConnectAt = again // the back-off does not grow: a single call that comes now must not wait longer
+	confirmed, again := l.hostHealth.RecordFailure(m.Name, try, now)
+	if again.After(l.delay.ConnectAt) {
+		l.delay.ConnectAt = again // the back-off does not grow: a single call that comes now must not wait longer
 	}
 	return !confirmed
 }
@@ -254,21 +254,21 @@ func (s *session) applyAction(l *locked, r engine.Reply, f engine.Finding, now t
 	}
 	until := now.Add(l.scaled(a.For))
 	if last := &l.lastAction; last.rule != f.Rule || now.Sub(last.at) >= recordActionEvery {
-		*last = cause{at: now, host: s.hostQueue.Name, rule: f.Rule, reply: s.group.Redact(r)}
+		*last = cause{at: now, host: s.host.Name, rule: f.Rule, reply: s.group.Redact(r)}
 	}
 	l.env.Metrics.Actions.WithLabelValues(a.Kind.String()).Inc()
 	switch a.Kind {
 	case engine.ActionSlow:
 		l.budget.HalvedUntil = until
 	case engine.ActionPause:
-		l.hold.Pause(until)
+		l.delay.Pause(until)
 	case engine.ActionClose:
 		s.closing = true
-		l.hold.Pause(until)
+		l.delay.Pause(until)
 	case engine.ActionQuarantine, engine.ActionQuarantineEverywhere:
 		s.closing = true
 		if a.Kind == engine.ActionQuarantineEverywhere {
-			l.Source.RecordBlocklistedBy(s.hostQueue.target())
+			l.Source.RecordBlocklistedBy(s.host.target())
 		}
 		out = l.quarantine(until, a.Kind == engine.ActionQuarantineEverywhere, now, out)
 	}

@@ -36,7 +36,7 @@ func (l *locked) dispatch(now time.Time) {
 		priority, sessions := l.connectionTurns.Next(both, l.ready[budget.ShortJob].Len() > 0), l.sessions
 		ok, more := l.assignConnection(priority, now)
 		if !ok && priority == budget.LongJob && l.ready[budget.ShortJob].Len() > 0 && !closedToLong {
-			closedToLong = true // pacing holds for long jobs only
+			closedToLong = true // pacing is for long jobs only
 			continue
 		}
 		if !ok {
@@ -49,65 +49,65 @@ func (l *locked) dispatch(now time.Time) {
 	}
 }
 
-// assignConnection finds a connection for the next host queue of a priority, if it needs one: an idle one, one shared
-// by address (after a lookup), or a new one. It returns false if no connection can be had; then the other host queues
-// need not be tried. more is 1 if the host queue needs another and is in the ring again.
+// assignConnection finds a connection for the next host of a priority, if it needs one: an idle one, one shared by
+// address (after a lookup), or a new one. It returns false if no connection can be had; then the other hosts need not
+// be tried. more is 1 if the host needs another and is in the ring again.
 func (l *locked) assignConnection(priority budget.Priority, now time.Time) (ok bool, more int) {
-	hq := l.ready[priority].Pop()
-	hq.ready[priority] = false
-	if priority == budget.Single && hq.Queued(budget.Single) > 0 {
-		for _, t := range hq.waitingAdmission {
+	m := l.ready[priority].Pop()
+	m.ready[priority] = false
+	if priority == budget.Single && m.Queued(budget.Single) > 0 {
+		for _, t := range m.waitingAdmission {
 			if l.env.Gate.Expedite(t) {
 				break // one session passes the admission gate at once
 			}
 		}
 	}
 	switch {
-	case !hq.needsSession(priority):
-		hq.removeIfEmpty()
+	case !m.needsSession(priority):
+		m.removeIfEmpty()
 		return true, 0
-	case len(hq.idle) > 0:
-		hq.idle[len(hq.idle)-1].wakeIdle(l)
-		if hq.needsSession(priority) {
-			hq.schedule(priority)
+	case len(m.idle) > 0:
+		m.idle[len(m.idle)-1].wakeIdle(l)
+		if m.needsSession(priority) {
+			m.schedule(priority)
 		}
 		return true, 0
-	case l.shared.awaitLookup(hq, priority, now), l.shared.wait(hq, priority, now):
+	case l.shared.awaitLookup(m, priority, now), l.shared.wait(m, priority, now):
 		return true, 0
-	case !l.openConnection(hq, priority, now):
-		if hq.sessions == 0 && l.shared.willBeServed(hq) {
-			l.shared.addWaiter(hq, priority, now)
+	case !l.openConnection(m, priority, now):
+		if m.sessions == 0 && l.shared.willBeServed(m) {
+			l.shared.addWaiter(m, priority, now)
 			return true, 0
 		}
-		hq.schedule(priority)
-		if hq.sessions == 0 {
+		m.schedule(priority)
+		if m.sessions == 0 {
 			l.ready[priority].MoveLastToFront() // it is the next to get a connection
 		}
 		return false, 0
-	case !hq.needsSession(priority):
+	case !m.needsSession(priority):
 		return true, 0
 	}
-	hq.schedule(priority)
+	m.schedule(priority)
 	return true, 1
 }
 
 // needsSession reports whether the work of a priority justifies one more session: the first, or more probes a session
 // than worthConnection.
-func (hq *hostQueue) needsSession(priority budget.Priority) bool {
-	work := hq.Waiting(priority)
+func (m *mxHost) needsSession(priority budget.Priority) bool {
+	work := m.Waiting(priority)
 	// without work of short jobs the others have their own ring
 	if priority == budget.LongJob || priority == budget.ShortJob && work > 0 {
-		work = hq.WaitingCount()
+		work = m.WaitingCount()
 	}
-	denied := hq.denial != nil && priority <= hq.denial.priority
-	return work > 0 && !denied && (len(hq.idle) > 0 || work > hq.sessions*hq.worthConnection())
+	denied := m.denial != nil && priority <= m.denial.priority
+	return work > 0 && !denied && (len(m.idle) > 0 || work > m.sessions*m.worthConnection())
 }
 
 // worthConnection is the queue's; at a high-latency host that closes early, it is what one connection answered.
-func (hq *hostQueue) worthConnection() int {
-	worth := hq.in.worthConnection()
-	if hq.AnsweredBeforeClose > 0 && hq.in.latency.IsHigh() {
-		return min(hq.AnsweredBeforeClose, worth)
+func (m *mxHost) worthConnection() int {
+	worth := m.in.worthConnection()
+	if m.AnsweredBeforeClose > 0 && m.in.latency.IsHigh() {
+		return min(m.AnsweredBeforeClose, worth)
 	}
 	return worth
 }
@@ -127,21 +127,21 @@ func (l *locked) worthConnection() int {
 	}
 }
 
-// openConnection reserves a connection for a host queue and starts its session; if denied, the queue is woken in time.
-func (l *locked) openConnection(hq *hostQueue, priority budget.Priority, now time.Time) bool {
+// openConnection reserves a connection for a host and starts its session; if denied, the queue is woken in time.
+func (l *locked) openConnection(m *mxHost, priority budget.Priority, now time.Time) bool {
 	if l.connectDisabled(now) {
 		if l.quarantined(now) {
 			l.armTimer(l.budget.QuarantinedUntil, now)
 		}
 		return false
 	}
-	if wait := l.hold.ConnectAllowedAt(); now.Before(wait) {
+	if wait := l.delay.ConnectAllowedAt(); now.Before(wait) {
 		l.armTimer(wait, now)
 		return false
 	}
 	if l.budget.Limits.Connections == 0 && l.sessions >= l.latency.ConnectionCap(l.env.MaxQueueSessions,
-		l.env.MaxSessions, hq.sessions) {
-		l.makeRoom(hq)
+		l.env.MaxSessions, m.sessions) {
+		l.makeRoom(m)
 		return false
 	}
 	if n, d := l.budget.Room(&budget.Conn{}, priority, now); n == 0 {
@@ -150,7 +150,7 @@ func (l *locked) openConnection(hq *hostQueue, priority budget.Priority, now tim
 	}
 	if d := l.budget.ReserveConnect(priority, now); d.Denied {
 		if d.Until.IsZero() {
-			l.makeRoom(hq)
+			l.makeRoom(m)
 		}
 		l.awaitBudget(d, now)
 		return false
@@ -159,18 +159,18 @@ func (l *locked) openConnection(hq *hostQueue, priority budget.Priority, now tim
 		l.budget.CancelConnect()
 		return false
 	}
-	s := l.newSession(hq, priority)
-	wait, nextTrial := l.Source.TryAt(l.Key.Route, hq.reachTrial, l.scaled(source.DelistingInterval), now)
+	s := l.newSession(m, priority)
+	wait, nextTrial := l.Source.TryAt(l.Key.Route, m.reachTrial, l.scaled(source.DelistingInterval), now)
 	s.nextTrial = nextTrial
 	sourceAllows := !now.Before(wait) // neither quarantine nor trial interval
 	if sourceAllows {
-		l.shared.attach(s, hq.lookup.addr)
+		l.shared.attach(s, m.lookup.addr)
 	} else {
 		l.armTimer(wait, now)
 	}
 	if sourceAllows && l.env.Start(s.run) {
-		hq.sessions++
-		hq.wait.end()
+		m.sessions++
+		m.wait.end()
 		l.sessions++
 		return true
 	}
@@ -180,19 +180,19 @@ func (l *locked) openConnection(hq *hostQueue, priority budget.Priority, now tim
 	return false
 }
 
-// makeRoom frees a connection for a host queue that will get no session: an idle one of another closes at once, a busy
-// one soon, and one that expects requests at its address after its linger time.
-func (l *locked) makeRoom(hq *hostQueue) {
-	if l.shared.willBeServed(hq) {
+// makeRoom frees a connection for a host that will get no session: an idle one of another closes at once, a busy one
+// soon, and one that expects requests at its address after its linger time.
+func (l *locked) makeRoom(m *mxHost) {
+	if l.shared.willBeServed(m) {
 		return
 	}
-	l.waitingForConnection, l.singleWaiting = true, l.singleWaiting || hq.Waiting(budget.Single) > 0
+	l.waitingForConnection, l.singleWaiting = true, l.singleWaiting || m.Waiting(budget.Single) > 0
 	if l.idleCount == 0 {
 		return
 	}
-	for _, other := range l.hostQueues {
+	for _, other := range l.hosts {
 		for _, s := range other.idle {
-			if other != hq && !l.shared.expectsRequests(s) {
+			if other != m && !l.shared.expectsRequests(s) {
 				s.closing = true
 				s.wakeIdle(l)
 				return
@@ -229,11 +229,11 @@ func (q *Queue) onTimer() {
 	defer l.unlock()
 	l.timer, l.timerAt = nil, time.Time{}
 	now := time.Now()
-	for _, hq := range slices.Clone(l.denied) {
-		if now.Before(hq.denial.until) {
-			l.armTimer(hq.denial.until, now)
+	for _, m := range slices.Clone(l.denied) {
+		if now.Before(m.denial.until) {
+			l.armTimer(m.denial.until, now)
 		} else {
-			hq.endBlock()
+			m.endBlock()
 		}
 	}
 	l.shared.endWaits(now)
@@ -242,35 +242,35 @@ func (q *Queue) onTimer() {
 
 // block keeps it from starting sessions for a priority and those below until a time; zero if only its address limit can
 // tell.
-func (hq *hostQueue) block(priority budget.Priority, until, now time.Time) {
-	if hq.denial == nil {
-		hq.in.denied = append(hq.in.denied, hq)
+func (m *mxHost) block(priority budget.Priority, until, now time.Time) {
+	if m.denial == nil {
+		m.in.denied = append(m.in.denied, m)
 	}
-	hq.denial = &addressDenial{priority: priority, until: until, untilKnown: !until.IsZero()}
-	if !hq.denial.untilKnown {
-		hq.denial.until = now.Add(maxAddressWait)
+	m.denial = &addressDenial{priority: priority, until: until, untilKnown: !until.IsZero()}
+	if !m.denial.untilKnown {
+		m.denial.until = now.Add(maxAddressWait)
 	}
-	hq.in.armTimer(hq.denial.until, now)
+	m.in.armTimer(m.denial.until, now)
 }
 
 // endBlock ends its wait for its address limit.
-func (hq *hostQueue) endBlock() {
-	if hq.denial == nil {
+func (m *mxHost) endBlock() {
+	if m.denial == nil {
 		return
 	}
-	hq.denial = nil
-	hq.in.denied = without(hq.in.denied, hq)
-	hq.scheduleNeeded()
+	m.denial = nil
+	m.in.denied = without(m.in.denied, m)
+	m.scheduleNeeded()
 }
 
 // scheduleNeeded schedules it in each priority in which it needs a session.
-func (hq *hostQueue) scheduleNeeded() {
+func (m *mxHost) scheduleNeeded() {
 	for _, priority := range [...]budget.Priority{budget.Single, budget.ShortJob, budget.LongJob} {
-		if hq.needsSession(priority) {
-			hq.schedule(priority)
+		if m.needsSession(priority) {
+			m.schedule(priority)
 		}
 	}
-	hq.removeIfEmpty()
+	m.removeIfEmpty()
 }
 
 // SendReachTrial connects to the host of a target without a recipient to ask about: a reachability trial. It returns
@@ -281,7 +281,7 @@ func (q *Queue) SendReachTrial(to *source.Target, now time.Time) bool {
 	if l.removed || now.Before(l.budget.QuarantinedUntil) {
 		return false
 	}
-	hq := l.newHostQueue(to.Route.Hosts[0], to.Hosts)
-	hq.LastDomain, hq.reachTrial = to.Domain, true
-	return l.openConnection(hq, budget.LongJob, now)
+	m := l.newHost(to.Route.Hosts[0], to.Hosts)
+	m.LastDomain, m.reachTrial = to.Domain, true
+	return l.openConnection(m, budget.LongJob, now)
 }

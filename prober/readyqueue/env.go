@@ -75,14 +75,14 @@ func (e *Env) logUnreadable(err error) {
 	e.Log.Log(context.Background(), level, "budget unreadable: treated as used up", "error", err)
 }
 
-// release lets go what a session of a queue held. No lock is held.
-func (e *Env) release(q *Queue, held *hostqueue.Held) {
-	for _, f := range held.Facts {
+// release passes on what is proven of what a session of a queue has found. No lock is held.
+func (e *Env) release(q *Queue, unproven *hostqueue.Unproven) {
+	for _, f := range unproven.Facts {
 		if err := e.Cache.PutFact(f.Domain, f.Host, &f.Fact); err != nil {
 			e.Log.Error("catch-all result not cached", "error", err)
 		}
 	}
-	e.Finish(q, held.Finished, time.Now())
-	clear(held.Finished)
-	held.Finished, held.Facts = held.Finished[:0], held.Facts[:0]
+	e.Finish(q, unproven.Finished, time.Now())
+	clear(unproven.Finished)
+	unproven.Finished, unproven.Facts = unproven.Finished[:0], unproven.Facts[:0]
 }

@@ -37,7 +37,7 @@ type fixed struct {
 	Provider        *engine.Provider
 	Source          *source.Source
 	env             *Env
-	hosts           []string // of the first route that came
+	routeHosts      []string // of the first route that came
 	unknownProvider bool     // hosts of no known provider: address limits count too
 }
 
@@ -50,16 +50,16 @@ func (q *Queue) lock() *locked {
 
 func (l *locked) unlock() { l.queue.mu.Unlock() }
 
-// locked is what the mutex of a queue guards, with the host queues, pools and probes in it.
+// locked is what the mutex of a queue guards, with the hosts, pools and probes in it.
 type locked struct {
 	*fixed
 	queue  *Queue
 	budget budget.Persisted
 
-	hostQueues           map[string]*hostQueue
+	hosts                map[string]*mxHost
 	waiting              hostqueue.Set
 	shared               sharedConnections
-	ready                [budget.NumPriorities]ring.Ring[*hostQueue] // host queues that may need a session
+	ready                [budget.NumPriorities]ring.Ring[*mxHost] // hosts that may need a session
 	hostHealth           hosthealth.Hosts
 	blocklisted          bool             // it is quarantined because a public blocklist names the source
 	connectionTurns      budget.FairShare // of connections
@@ -68,13 +68,13 @@ type locked struct {
 	working              []*session // those of them that have begun, in no order
 	ended                uint32     // number of the last connection that EndSessions has ended
 	idleCount            int        // sessions that wait for work
-	waitingForConnection bool       // some host queue can get no connection: long sessions end
+	waitingForConnection bool       // some host can get no connection: long sessions end
 	singleWaiting        bool       // a single call waits for a connection of this queue
 	latency              rtt.Hosts
 
-	hold             budget.Hold
-	denied           []*hostQueue // whose address limit has no room
-	timer            *time.Timer  // dispatches; nil when not armed
+	delay            budget.Delay
+	denied           []*mxHost   // whose address limit has no room
+	timer            *time.Timer // dispatches; nil when not armed
 	timerAt          time.Time
 	noSenderIdentity bool // no host here may be asked: see session.connect
 	probingDisabled  bool // nor while the table says so: see ApplyTable
@@ -86,8 +86,8 @@ type locked struct {
 // New makes the ready queue of a route and a source under a provider table. Budgets per minute count as used up until
 // quiet.
 func New(env *Env, table *engine.Table, r *engine.Route, src *source.Source, quiet, now time.Time) *Queue {
-	q := &Queue{fixed: fixed{Key: Key{r.Key, src.Name}, Provider: r.Provider, Source: src, env: env, hosts: r.Hosts,
-		unknownProvider: r.Provider.ID == table.Unknown.ID}}
+	q := &Queue{fixed: fixed{Key: Key{r.Key, src.Name}, Provider: r.Provider, Source: src, env: env,
+		routeHosts: r.Hosts, unknownProvider: r.Provider.ID == table.Unknown.ID}}
 	wake := q.onWake
 	q.slot = admission.NewWaiter(wake)
 	l := q.lock()
@@ -95,7 +95,7 @@ func New(env *Env, table *engine.Table, r *engine.Route, src *source.Source, qui
 	l.fixed, l.queue = &q.fixed, q
 	l.probingDisabled = conn.TableExcludes(table, r.Provider, r.Hosts)
 	if r.Provider.Limits.ConnectionsPerMinute > 0 || r.Provider.Limits.RecipientsPerMinute > 0 {
-		l.hold.SendAt = quiet
+		l.delay.SendAt = quiet
 	}
 	l.shared.in = l
 	if !q.unknownProvider {
@@ -163,20 +163,20 @@ func (l *locked) advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place,
 			}
 			continue
 		case engine.StepDecoy:
-			dq := l.domainOf(&p.Ev, step.Host)
-			switch use := dq.UseDecoy(p, now); {
+			d := l.domainOf(&p.Ev, step.Host)
+			switch use := d.UseDecoy(p, now); {
 			case use == hostqueue.DecoyUsed:
 			case l.quarantined(now):
 				p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Event: engine.EventSourceBlocked,
 					Host: step.Host, At: now})
 			case use == hostqueue.DecoyUnconfirmed:
-				dq.LeaveUnconfirmed(p)
+				d.LeaveUnconfirmed(p)
 				return out
 			default:
-				dq.AwaitDecoy(p)
+				d.AwaitDecoy(p)
 				return out
 			}
-			dq.RemoveIfEmpty()
+			d.RemoveIfEmpty()
 			continue
 		}
 		l.probes--
@@ -235,11 +235,11 @@ func (q *Queue) Withdraw(p *hostqueue.Probe, evenAnswered bool) bool {
 	return true
 }
 
-// drainQueues takes all probes out of the queues of a host queue, or of all host queues for nil, and advances each.
-func (l *locked) drainQueues(hq *hostQueue, now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
-	var only *hostqueue.Host
-	if hq != nil {
-		only = &hq.Host
+// drainQueues takes all probes out of the queue of a host, or of all hosts for nil, and advances each.
+func (l *locked) drainQueues(m *mxHost, now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
+	var only *hostqueue.Queue
+	if m != nil {
+		only = &m.Queue
 	}
 	for _, p := range l.waiting.TakeQueued(only) {
 		out = l.advance(p, now, hostqueue.Last, out)
@@ -255,7 +255,7 @@ func (q *Queue) ApplyTable(now time.Time) {
 	var out []hostqueue.Finished
 	l := q.lock()
 	l.budget.Limits = q.Source.WarmUpLimits(prov.Limits, now)
-	l.probingDisabled = conn.TableExcludes(t, q.Provider, q.hosts)
+	l.probingDisabled = conn.TableExcludes(t, q.Provider, q.routeHosts)
 	if l.probingDisabled {
 		out = l.drain(now, nil)
 	}
@@ -268,11 +268,11 @@ func (q *Queue) ApplyTable(now time.Time) {
 // idle connections.
 func (l *locked) drain(now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
 	out = l.drainQueues(nil, now, out)
-	for _, hq := range l.hostQueues {
-		hq.DropPendingDecoys()
-		for len(hq.idle) > 0 {
-			hq.idle[0].closing = true
-			hq.idle[0].wakeIdle(l)
+	for _, m := range l.hosts {
+		m.DropPendingDecoys()
+		for len(m.idle) > 0 {
+			m.idle[0].closing = true
+			m.idle[0].wakeIdle(l)
 		}
 	}
 	return l.waiting.ReleaseWaiters(now, out)
@@ -304,17 +304,17 @@ func (q *Queue) BudgetAllowsAt(priority budget.Priority, now time.Time) time.Tim
 	if l.sessions > 0 {
 		return due
 	}
-	put(l.hold.ConnectAllowedAt())
+	put(l.delay.ConnectAllowedAt())
 	put(l.budget.MayConnect(priority, now).Until)
 	put(q.Source.BlockedUntil())
 	// When the first address limit has room, if each that the queue waits for has a time.
 	var roomAt time.Time
-	for _, hq := range l.denied {
-		if !hq.denial.untilKnown || hq.denial.priority < priority {
+	for _, m := range l.denied {
+		if !m.denial.untilKnown || m.denial.priority < priority {
 			return due
 		}
-		if roomAt.IsZero() || hq.denial.until.Before(roomAt) {
-			roomAt = hq.denial.until
+		if roomAt.IsZero() || m.denial.until.Before(roomAt) {
+			roomAt = m.denial.until
 		}
 	}
 	put(roomAt)
@@ -325,8 +325,8 @@ func (q *Queue) BudgetAllowsAt(priority budget.Priority, now time.Time) time.Tim
 func (q *Queue) ResumesAt(wait time.Duration, now time.Time) time.Time {
 	l := q.lock()
 	defer l.unlock()
-	if l.hold.SendAt.Sub(now) > wait {
-		return l.hold.SendAt
+	if l.delay.SendAt.Sub(now) > wait {
+		return l.delay.SendAt
 	}
 	return time.Time{}
 }
@@ -352,7 +352,7 @@ func (q *Queue) CloseIdle(crowded bool, now time.Time) bool {
 	overdue := l.waiting.SettleOverdue(now, nil)
 	remembers := l.dropUnconfirmed(now) > 0 && !crowded
 	unused := l.probes == 0 && l.sessions == 0 && l.budget.Open() == 0 && !l.budget.LeaseRequested()
-	closes := unused && !remembers && now.After(l.hold.ConnectAllowedAt()) &&
+	closes := unused && !remembers && now.After(l.delay.ConnectAllowedAt()) &&
 		(l.budget.Idle(now) || crowded && l.budget.MinuteBudgetsFull(now))
 	if closes {
 		l.close()

@@ -60,33 +60,32 @@ func withTestQueue(t *testing.T, host string, f func(q *Queue)) {
 	})
 }
 
-// TestIdleAddressPoolIsRemoved: a host queue that has left an address, or is removed, requests no session there any
-// more.
+// TestIdleAddressPoolIsRemoved: a host that has left an address, or is removed, requests no session there any more.
 func TestIdleAddressPoolIsRemoved(t *testing.T) {
 	withTestQueue(t, "mx0.big.example", func(q *Queue) {
 		l := q.lock()
 		defer l.unlock()
 		here, there := netip.MustParseAddr("10.2.2.1"), netip.MustParseAddr("10.2.2.2")
-		l.hostQueues = map[string]*hostQueue{}
-		var hostQueues []*hostQueue
+		l.hosts = map[string]*mxHost{}
+		var hostQueues []*mxHost
 		for i := range 10 {
-			hq := l.newHostQueue(fmt.Sprint(i), []string{fmt.Sprint(i)})
-			hq.lookup.addr, hq.lookup.at = here, time.Now()
-			l.hostQueues[hq.Key] = hq
-			l.shared.request(hq, budget.LongJob)
-			l.shared.request(hq, budget.LongJob)
-			l.shared.request(hq, budget.Single)
-			hostQueues = append(hostQueues, hq)
+			m := l.newHost(fmt.Sprint(i), []string{fmt.Sprint(i)})
+			m.lookup.addr, m.lookup.at = here, time.Now()
+			l.hosts[m.Key] = m
+			l.shared.request(m, budget.LongJob)
+			l.shared.request(m, budget.LongJob)
+			l.shared.request(m, budget.Single)
+			hostQueues = append(hostQueues, m)
 		}
 		require.Equal(t, 20, l.shared.pools[here].requestCount)
 		l.shared.setHostAddr(hostQueues[0], there)
 		require.Equal(t, 18, l.shared.pools[here].requestCount)
 		l.shared.request(hostQueues[0], budget.LongJob)
 		require.Equal(t, 1, l.shared.pools[there].requestCount)
-		for _, hq := range hostQueues {
-			hq.removeIfEmpty()
+		for _, m := range hostQueues {
+			m.removeIfEmpty()
 		}
-		require.Empty(t, l.hostQueues)
+		require.Empty(t, l.hosts)
 		require.Empty(t, l.shared.pools)
 	})
 }
@@ -95,19 +94,19 @@ func TestIdleAddressPoolIsRemoved(t *testing.T) {
 func newTestSession(q *Queue, host string) *session {
 	l := q.lock()
 	defer l.unlock()
-	return l.newSession(l.newHostQueue(host, []string{host}), budget.LongJob)
+	return l.newSession(l.newHost(host, []string{host}), budget.LongJob)
 }
 
-// waitingHost makes a host queue with a row of a priority, whose host is known at an address since it was looked up.
-func waitingHost(l *locked, host string, at netip.Addr, lookedUp time.Time, priority budget.Priority) *hostQueue {
-	hq := l.newHostQueue(host, []string{host})
-	hq.lookup.addr, hq.lookup.at = at, lookedUp
-	if l.hostQueues == nil {
-		l.hostQueues = map[string]*hostQueue{}
+// waitingHost makes a host with a row of a priority, whose host is known at an address since it was looked up.
+func waitingHost(l *locked, host string, at netip.Addr, lookedUp time.Time, priority budget.Priority) *mxHost {
+	m := l.newHost(host, []string{host})
+	m.lookup.addr, m.lookup.at = at, lookedUp
+	if l.hosts == nil {
+		l.hosts = map[string]*mxHost{}
 	}
-	l.hostQueues[hq.Key] = hq
-	hq.AddDomain("d.example").Enqueue(&hostqueue.Probe{Priority: priority}, hostqueue.Last)
-	return hq
+	l.hosts[m.Key] = m
+	m.AddDomain("d.example").Enqueue(&hostqueue.Probe{Priority: priority}, hostqueue.Last)
+	return m
 }
 
 // TestReservedConnectionStaysWithSingles: a connection that jobs could not have opened goes on to singles, and to jobs
@@ -117,14 +116,14 @@ func TestReservedConnectionStaysWithSingles(t *testing.T) {
 		now, at := time.Now(), netip.MustParseAddr("10.2.2.1")
 		l := q.lock()
 		defer l.unlock()
-		waits := func(key string, priority budget.Priority) *hostQueue {
+		waits := func(key string, priority budget.Priority) *mxHost {
 			return waitingHost(l, key, at, now, priority)
 		}
 		free := l.budget.MaxOpen(budget.LongJob, now)
 		require.Less(t, free, 10)
 		opened := map[budget.Priority]*session{}
 		for _, priority := range [...]budget.Priority{budget.Single, budget.LongJob} {
-			opened[priority] = l.newSession(l.newHostQueue("", nil), priority)
+			opened[priority] = l.newSession(l.newHost("", nil), priority)
 			opened[priority].pool = l.shared.poolAt(at)
 		}
 		for range free + 1 {
@@ -141,7 +140,7 @@ func TestReservedConnectionStaysWithSingles(t *testing.T) {
 		for l.budget.Open() > 0 {
 			l.budget.CancelConnect()
 		}
-		clear(l.hostQueues)
+		clear(l.hosts)
 		clear(l.shared.pools)
 	})
 }
@@ -153,17 +152,17 @@ func TestStaleAddressIsNotShared(t *testing.T) {
 		now, at := time.Now(), netip.MustParseAddr("10.2.2.9")
 		l := q.lock()
 		defer l.unlock()
-		s := l.newSession(l.newHostQueue("here", []string{"here"}), budget.LongJob)
+		s := l.newSession(l.newHost("here", []string{"here"}), budget.LongJob)
 		l.shared.attach(s, at)
-		s.hostQueue.idle, s.pool.idle, l.idleCount = []*session{s}, []*session{s}, 1
-		hq := waitingHost(l, "mx0.big.example", at, now.Add(-lookupLife), budget.LongJob)
-		require.False(t, l.shared.handOverIdle(hq, budget.LongJob, now))
+		s.host.idle, s.pool.idle, l.idleCount = []*session{s}, []*session{s}, 1
+		m := waitingHost(l, "mx0.big.example", at, now.Add(-lookupLife), budget.LongJob)
+		require.False(t, l.shared.handOverIdle(m, budget.LongJob, now))
 		require.Nil(t, l.shared.nextHost(s, now))
-		require.True(t, hq.lookup.running, "it is looked up")
-		hq = waitingHost(l, "mx1.big.example", at, now, budget.LongJob)
-		require.Equal(t, hq, s.hostQueue, "it was lent at once")
+		require.True(t, m.lookup.running, "it is looked up")
+		m = waitingHost(l, "mx1.big.example", at, now, budget.LongJob)
+		require.Equal(t, m, s.host, "it was lent at once")
 		require.Zero(t, l.idleCount)
-		clear(l.hostQueues)
+		clear(l.hosts)
 		clear(l.shared.pools)
 	})
 }
@@ -186,13 +185,13 @@ func TestConnectFailureAtAWorkingAddress(t *testing.T) {
 				now := time.Now()
 				l := q.lock()
 				defer l.unlock()
-				s := l.newSession(l.newHostQueue(name, []string{name}), budget.LongJob)
+				s := l.newSession(l.newHost(name, []string{name}), budget.LongJob)
 				l.shared.attach(s, netip.MustParseAddr("10.2.2.9"))
 				s.pool.healthy, s.dialled = 1, tt.dialled
 				tt.fail(&replyHandler{Replies: hostqueue.Replies{Now: now}, s: s, l: l, o: &smtp.Outcome{}})
 				_, down := l.hostHealth.Down(name, now)
 				require.Equal(t, tt.down, down)
-				require.Equal(t, tt.down, l.hold.ConnectAt.IsZero())
+				require.Equal(t, tt.down, l.delay.ConnectAt.IsZero())
 				clear(l.shared.pools)
 			})
 		})
@@ -201,7 +200,7 @@ func TestConnectFailureAtAWorkingAddress(t *testing.T) {
 
 func (rh *replyHandler) failConnection() {
 	f := smtp.Fault{Event: engine.EventTimeout}
-	rh.s.handleFailure(rh.l, f, engine.Sighting{Event: f.Event, Host: rh.s.hostQueue.Name, At: rh.Now}, rh.Now, nil)
+	rh.s.handleFailure(rh.l, f, engine.Sighting{Event: f.Event, Host: rh.s.host.Name, At: rh.Now}, rh.Now, nil)
 }
 
 func (rh *replyHandler) fallSilentThreeTimes() {
@@ -224,11 +223,11 @@ func TestFailureIsConfirmedByASecondOne(t *testing.T) {
 		}
 		late := time.Now().Add(10 * time.Minute)
 		l := q.lock()
-		l.hold.ConnectAt = late
+		l.delay.ConnectAt = late
 		l.unlock()
 		require.True(t, waits())
 		q.lock()
-		require.Equal(t, late, l.hold.ConnectAt)
+		require.Equal(t, late, l.delay.ConnectAt)
 		l.unlock()
 		require.False(t, waits(), "it came again")
 		require.True(t, waits())
@@ -247,7 +246,7 @@ func TestFailureIsConfirmedByASecondOne(t *testing.T) {
 		}()
 		q.lock()
 		require.False(t, l.budget.ReserveConnect(budget.Single, time.Now()).Denied)
-		reached := l.newSession(s.hostQueue, budget.LongJob)
+		reached := l.newSession(s.host, budget.LongJob)
 		l.unlock()
 		require.True(t, reached.dial(context.Background(), netip.MustParseAddr("10.1.1.1")).None())
 		reached.conn.Quit(context.Background())
@@ -263,7 +262,7 @@ func TestReturnedRowsCarryTheBudgetDueTime(t *testing.T) {
 		require.Zero(t, q.BudgetAllowsAt(budget.LongJob, now))
 		l := q.lock()
 		l.domainOf(&engine.Evidence{Route: &engine.Route{Hosts: []string{"mx.a.example"}}}, "mx.a.example")
-		hq := l.hostQueues["mx.a.example"]
+		m := l.hosts["mx.a.example"]
 		l.unlock()
 		for _, x := range []struct{ until, want time.Time }{
 			{time.Time{}, time.Time{}},
@@ -271,13 +270,13 @@ func TestReturnedRowsCarryTheBudgetDueTime(t *testing.T) {
 			{now.Add(time.Hour), now.Add(time.Hour)},
 		} {
 			q.lock()
-			hq.block(budget.LongJob, x.until, now)
+			m.block(budget.LongJob, x.until, now)
 			l.unlock()
 			require.Equal(t, x.want, q.BudgetAllowsAt(budget.LongJob, now))
 		}
 		q.lock()
-		hq.endBlock()
-		l.hold.Pause(now.Add(time.Minute))
+		m.endBlock()
+		l.delay.Pause(now.Add(time.Minute))
 		l.unlock()
 		require.Equal(t, now.Add(time.Minute), q.BudgetAllowsAt(budget.LongJob, now))
 	})
@@ -298,7 +297,7 @@ func TestDisabledProbingLeavesNothing(t *testing.T) {
 		require.True(t, q.Add([]*hostqueue.Probe{accepted}, time.Now()))
 		require.Empty(t, finished)
 		l := q.lock()
-		require.NotEmpty(t, l.hostQueues)
+		require.NotEmpty(t, l.hosts)
 		l.unlock()
 		table, err := engine.DefaultTable().Override([]byte("[[provider]]\nid = \"a\"\nname = \"A\"\nmx = [\"mx.a.example\"]\nprobe = false\n"))
 		require.NoError(t, err)
@@ -308,7 +307,7 @@ func TestDisabledProbingLeavesNothing(t *testing.T) {
 		require.Empty(t, q.Unsent())
 		q.lock()
 		defer l.unlock()
-		require.Empty(t, l.hostQueues)
+		require.Empty(t, l.hosts)
 		require.Nil(t, l.waiting.Domain("a.example", "mx.a.example"))
 	})
 }
@@ -319,7 +318,7 @@ func TestUnsentRecipientsDoNotChangeTheLatency(t *testing.T) {
 	l := &locked{fixed: &fixed{}}
 	l.latency.RecordConnect(250*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond)
 	l.latency.RecordTransaction(50*time.Millisecond, 1)
-	s := &session{observed: observed{hostQueue: &hostQueue{}}}
+	s := &session{observed: observed{host: &mxHost{}}}
 	for range 100 { // more than the estimate looks back
 		require.False(t, s.recordTiming(l, time.Microsecond, 0))
 	}

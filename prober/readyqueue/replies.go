@@ -16,9 +16,9 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	s.seen = slices.Grow(s.seen[:0], len(s.group.Recipients))
 	began := time.Now()
 	o := s.conn.Transaction(ctx, s.group.Rcpts, s.recordReply)
-	q, hq, now := s.queue, s.hostQueue, time.Now()
+	q, m, now := s.queue, s.host, time.Now()
 	l := q.lock()
-	rh := replyHandler{Replies: hq.NewReplies(&s.group, now, slices.Grow(s.finished[:0], len(s.group.Recipients))),
+	rh := replyHandler{Replies: m.NewReplies(&s.group, now, slices.Grow(s.finished[:0], len(s.group.Recipients))),
 		s: s, l: l, o: &o}
 	cost := s.group.Cost(s.seen, &o, s.conn.Extensions().Pipelining)
 	l.budget.Settle(&s.used, cost, now)
@@ -35,7 +35,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 		MayConnect: func() bool { return !l.connectDisabled(now) }, Accepted: s.acceptedDomains}
 	switch {
 	// A recipient that was alone in its group and timed out is sent again in any case, and that counts.
-	case rh.un.NeedsCare() && l.hostHealth.DistrustDialogue(hq.Name, now) &&
+	case rh.un.NeedsCare() && l.hostHealth.DistrustDialogue(m.Name, now) &&
 		(o.Fault.Event != engine.EventTimeout || len(s.group.Recipients) > 1):
 		s.closing = true
 		rh.RequeueUntried(&s.group, rh.un)
@@ -48,7 +48,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	s.group.RemoveEmpty()
 	rh.detectTarpit(now.Sub(began))
 	if s.recordTiming(l, now.Sub(began), len(s.group.Recipients)-len(o.NoUTF8)) {
-		hq.scheduleNeeded()
+		m.scheduleNeeded()
 	}
 	q.env.Metrics.Recipients.Add(float64(len(s.group.Recipients)))
 	q.env.Metrics.Sent.Add(uint64(len(s.group.Recipients)))
@@ -58,9 +58,9 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 		l.dispatch(now)
 	}
 	l.unlock()
-	s.held.Add(&rh.Replies)
+	s.unproven.Add(&rh.Replies)
 	if !s.onTrial || s.conn.Confirmed() {
-		q.env.release(q, &s.held)
+		q.env.release(q, &s.unproven)
 	}
 	clear(rh.Finished)
 	s.finished = rh.Finished
@@ -71,13 +71,13 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 // Without PIPELINING each recipient is a round trip, and so are RSET and MAIL. It returns true if another connection
 // has become worthwhile: nothing else looks at the probes that wait already.
 func (s *session) recordTiming(l *locked, all time.Duration, n int) bool {
-	hq := s.hostQueue
+	m := s.host
 	oldWorth := l.worthConnection()
 	switch {
 	case n <= 0: // no recipient was asked
 	case !s.conn.Extensions().Pipelining:
 		l.latency.RecordTransaction(all, n+2)
-	case hq.OneAtATime || hq.MaxRecipients > 0:
+	case m.OneAtATime || m.MaxRecipients > 0:
 		l.latency.RecordTransaction(all, n)
 	default:
 		l.latency.RecordTransaction(all-s.conn.RoundTrip(), n)
@@ -130,10 +130,10 @@ func (rh *replyHandler) handleMailRefused() {
 		rh.Finished = s.applyAction(rh.l, r, finding, rh.Now, rh.Finished)
 	}
 	if f.Event == engine.EventInternal && f.Stage == engine.StageRcpt && !s.wasReset {
-		s.hostQueue.MaxRecipients = max(1, len(s.group.Recipients)/2)
+		s.host.MaxRecipients = max(1, len(s.group.Recipients)/2)
 		// it cannot be sent at all: our own failure
 		if len(s.group.Recipients) == 1 && s.group.Recipients[0].Probe != nil {
-			s.group.Recipients[0].Probe.Ev.Append(engine.Sighting{Event: engine.EventInternal, Host: s.hostQueue.Name,
+			s.group.Recipients[0].Probe.Ev.Append(engine.Sighting{Event: engine.EventInternal, Host: s.host.Name,
 				At: rh.Now})
 		}
 	}
@@ -143,7 +143,7 @@ func (rh *replyHandler) handleMailRefused() {
 // deliverReplies delivers each reply to its target, or to all probes that wait for its decoy, requeues recipients
 // without one, and applies what the replies ask of the queue.
 func (rh *replyHandler) deliverReplies() {
-	s, l, host := rh.s, rh.l, rh.s.hostQueue.Name
+	s, l, host := rh.s, rh.l, rh.s.host.Name
 	delivered := slices.Grow(s.delivered[:0], len(s.group.Recipients))[:len(s.group.Recipients)]
 	clear(delivered)
 	s.delivered = delivered
@@ -156,10 +156,10 @@ func (rh *replyHandler) deliverReplies() {
 			continue
 		}
 		delivered[a.Recipient] = true
-		r, dq := s.group.Recipients[a.Recipient], s.group.Recipients[a.Recipient].Domain
+		r, d := s.group.Recipients[a.Recipient], s.group.Recipients[a.Recipient].Domain
 		seen := engine.Sighting{Subject: engine.SubjectTarget, Host: host, Reply: a.Reply, Finding: a.Finding,
 			At: rh.Now, Conn: s.so.Connection,
-			NeighbourAccepted: s.acceptedDomains[dq.Name] && a.Finding.Meaning != engine.Accepted}
+			NeighbourAccepted: s.acceptedDomains[d.Name] && a.Finding.Meaning != engine.Accepted}
 		rh.Finished = s.applyAction(l, a.Reply, r.DueFinding(&seen), rh.Now, rh.Finished)
 		rh.RecordReply(&s.so, r, s.group.Rcpts[a.Recipient], &seen)
 		switch {
@@ -173,7 +173,7 @@ func (rh *replyHandler) deliverReplies() {
 		default:
 			seen.Subject = engine.SubjectDecoy
 			l.env.Metrics.Decoys.Inc()
-			if rh.DeliverDecoy(dq, seen, &s.group, s.seen[k+1:]) {
+			if rh.DeliverDecoy(d, seen, &s.group, s.seen[k+1:]) {
 				s.closing = true
 				rh.pauseHour()
 			}
@@ -193,7 +193,7 @@ func (rh *replyHandler) deliverReplies() {
 	if len(s.seen) > 0 {
 		if !s.answered {
 			s.answered = true
-			s.hostQueue.healthy++
+			s.host.healthy++
 		}
 		if !s.progress {
 			s.progress = true
@@ -201,10 +201,10 @@ func (rh *replyHandler) deliverReplies() {
 				s.pool.healthy++
 			}
 		}
-		l.hold.Answered()
+		l.delay.Answered()
 		l.hostHealth.RecordAnswer(host)
 	} else if s.conn.Unusable() && !s.wasReset {
-		l.hold.BackOff(l.scaled(minBackoff), l.scaled(maxBackoff), rh.Now)
+		l.delay.BackOff(l.scaled(minBackoff), l.scaled(maxBackoff), rh.Now)
 		rh.recordUnresponsive()
 	}
 	// MAIL was refused after answered transactions of the group: the connection is used up, and no more groups are
@@ -214,7 +214,7 @@ func (rh *replyHandler) deliverReplies() {
 		if r.Code == 0 {
 			r = rh.o.Fault.Reply
 		}
-		s.closing, s.hostQueue.OneAtATime = true, true
+		s.closing, s.host.OneAtATime = true, true
 		if r.Code != 0 {
 			r, finding := s.classify(r, "")
 			rh.Finished = s.applyAction(l, r, finding, rh.Now, rh.Finished)
@@ -231,26 +231,26 @@ func (rh *replyHandler) handleRefusedControl(a hostqueue.Answer) {
 		return
 	}
 	rh.pauseHour()
-	seen := engine.Sighting{Host: s.hostQueue.Name, Reply: a.Reply, Finding: hostqueue.RefusesKnown(), At: rh.Now}
+	seen := engine.Sighting{Host: s.host.Name, Reply: a.Reply, Finding: hostqueue.RefusesKnown(), At: rh.Now}
 	l.hostHealth.MarkDown(seen.Host, seen, rh.Now.Add(l.scaled(failureLife)))
-	rh.Finished = l.drainQueues(s.hostQueue, rh.Now, rh.Finished)
+	rh.Finished = l.drainQueues(s.host, rh.Now, rh.Finished)
 }
 
 // pauseHour pauses a receiver that accepts or refuses without checking: past the hour that it counts.
 func (rh *replyHandler) pauseHour() {
-	rh.l.hold.Pause(rh.Now.Add(rh.l.scaled(time.Hour)))
+	rh.l.delay.Pause(rh.Now.Add(rh.l.scaled(time.Hour)))
 	rh.l.env.Metrics.Actions.WithLabelValues(engine.ActionPause.String()).Inc()
 }
 
 // recordUnresponsive records a host that answered no recipient: three times in a row it is down, or rows would start
 // again forever.
 func (rh *replyHandler) recordUnresponsive() {
-	l, host := rh.l, rh.s.hostQueue.Name
-	if rh.o.Fault.Event == engine.EventInternal || rh.s.hostQueue.healthy > 0 || !l.hostHealth.RecordSilence(host) {
+	l, host := rh.l, rh.s.host.Name
+	if rh.o.Fault.Event == engine.EventInternal || rh.s.host.healthy > 0 || !l.hostHealth.RecordSilence(host) {
 		return
 	}
 	l.hostHealth.MarkDown(host, rh.s.sighting(l, rh.o.Fault, rh.Now), rh.Now.Add(l.scaled(unresponsiveLife)))
-	rh.Finished = l.drainQueues(rh.s.hostQueue, rh.Now, rh.Finished)
+	rh.Finished = l.drainQueues(rh.s.host, rh.Now, rh.Finished)
 }
 
 // A tarpit answers more slowly the more errors it has seen, until no reply comes in time. When replies take far longer
@@ -264,9 +264,9 @@ func (rh *replyHandler) detectTarpit(took time.Duration) {
 	if len(s.seen) == 0 || l.Provider.Shared() {
 		return
 	}
-	pause := l.hostHealth.RecordReplyTime(s.hostQueue.Name, took/time.Duration(len(s.seen)), l.scaled(maxTarpitPause))
+	pause := l.hostHealth.RecordReplyTime(s.host.Name, took/time.Duration(len(s.seen)), l.scaled(maxTarpitPause))
 	if pause > 0 {
 		s.closing = true
-		l.hold.Pause(rh.Now.Add(pause))
+		l.delay.Pause(rh.Now.Add(pause))
 	}
 }

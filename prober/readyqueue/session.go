@@ -59,19 +59,19 @@ type exchange struct {
 	finished  []hostqueue.Finished // empty between two transactions
 
 	so              hostqueue.Progress // what the connection has brought
-	held            hostqueue.Held     // until its dialogue is confirmed
+	unproven        hostqueue.Unproven // until its dialogue is confirmed
 	acceptedDomains map[string]bool
 }
 
 // observed is what the queue and its other sessions know of a session.
 type observed struct {
-	hostQueue          *hostQueue   // see sharedConnections.handOver for what may change it
+	host               *mxHost      // see sharedConnections.handOver for what may change it
 	pool               *addressPool // where it is connected to, or will be
 	used               budget.Conn
 	addressUsed        budget.Conn // guarded by the address limit's mutex too
-	transactionsBefore int         // transactions before it came to its host queue
+	transactionsBefore int         // transactions before it came to its host
 	progress           bool        // some recipient was answered on this connection
-	answered           bool        // and some of its host queue
+	answered           bool        // and some of its host
 	closing            bool        // it fills no more transactions
 
 	cancel    context.CancelFunc // ends it at once; nil before it begins and after its end
@@ -79,17 +79,17 @@ type observed struct {
 	admission *admission.Ticket  // its wait at the admission gate; nil for none
 }
 
-func (l *locked) newSession(hq *hostQueue, priority budget.Priority) *session {
+func (l *locked) newSession(m *mxHost, priority budget.Priority) *session {
 	return &session{queue: l.queue, priority: priority, keyer: l.env.Cache.Keyer(),
 		seat: admission.Seat{Gate: l.env.Gate},
 		wake: make(chan struct{}, 1),
-		link: link{source: l.Source, tlsFailed: hq.tlsFailed},
+		link: link{source: l.Source, tlsFailed: m.tlsFailed},
 		exchange: exchange{so: hostqueue.Progress{Connection: l.env.connections.Add(1)},
 			acceptedDomains: map[string]bool{}},
-		observed: observed{hostQueue: hq}}
+		observed: observed{host: m}}
 }
 
-// run connects, asks and closes; then it releases what the session held and lets the others go on. Nothing new begins
+// run connects, asks and closes; then it gives back what the session has and lets the others go on. Nothing new begins
 // when soft ends; when hard ends, what has begun ends too.
 func (s *session) run(soft, hard context.Context) {
 	hard, cut := context.WithCancel(hard)
@@ -129,7 +129,7 @@ func (s *session) quit(hard context.Context) {
 	l = q.lock()
 	l.judgeDialogue(s, confirmed)
 	l.unlock()
-	q.env.release(q, &s.held)
+	q.env.release(q, &s.unproven)
 	s.conn.Quit(quitting)
 }
 
@@ -140,16 +140,16 @@ func (l *locked) judgeDialogue(s *session, confirmed bool) {
 	switch {
 	case !s.onTrial || !s.progress:
 	case confirmed:
-		l.hostHealth.ConfirmDialogue(s.hostQueue.Name)
+		l.hostHealth.ConfirmDialogue(s.host.Name)
 	case s.wasReset:
-		l.probes += s.held.Void(&s.hostQueue.Host, s.so.Connection, engine.EventReply, now)
+		l.probes += s.unproven.Void(&s.host.Queue, s.so.Connection, engine.EventReply, now)
 	default:
-		l.hostHealth.DoubtDialogue(s.hostQueue.Name)
-		l.probes += s.held.Void(&s.hostQueue.Host, s.so.Connection, engine.EventOutOfStep, now)
+		l.hostHealth.DoubtDialogue(s.host.Name)
+		l.probes += s.unproven.Void(&s.host.Queue, s.so.Connection, engine.EventOutOfStep, now)
 	}
 }
 
-// end gives back what the session held: its seat, its connection in the budgets, its slot, and its place among the
+// end gives back what the session has: its seat, its connection in the budgets, its slot, and its place among the
 // queue's sessions.
 func (s *session) end() {
 	q, env, now := s.queue, s.queue.env, time.Now()
@@ -171,18 +171,18 @@ func (s *session) end() {
 	} else {
 		l.budget.CancelConnect()
 	}
-	out := s.hostQueue.EndConnection(s.so.Connection, now, nil)
+	out := s.host.EndConnection(s.so.Connection, now, nil)
 	l.sessions--
-	s.hostQueue.sessions--
+	s.host.sessions--
 	if s.answered {
-		s.hostQueue.healthy--
+		s.host.healthy--
 	}
 	l.waitingForConnection, l.singleWaiting = false, false
 	l.shared.detach(s)
-	s.hostQueue.scheduleNeeded()
+	s.host.scheduleNeeded()
 	env.Slots.Release()
 	l.dispatch(now)
-	out = s.hostQueue.SettleUncontrolled(s.hostQueue.sessions, now, out)
+	out = s.host.SettleUncontrolled(s.host.sessions, now, out)
 	l.unlock()
 	env.Finish(q, out, now)
 	env.Slots.WakeWaiting(now)
@@ -200,10 +200,10 @@ func (s *session) enterGate(ctx context.Context) bool {
 		return true
 	}
 	l := q.lock()
-	if s.hostQueue.Queued(budget.Single) > 0 {
+	if s.host.Queued(budget.Single) > 0 {
 		gate.Expedite(t)
 	}
-	s.hostQueue.waitingAdmission = append(s.hostQueue.waitingAdmission, t)
+	s.host.waitingAdmission = append(s.host.waitingAdmission, t)
 	s.admission = t
 	if s.wasReset {
 		gate.Expedite(t)
@@ -212,7 +212,7 @@ func (s *session) enterGate(ctx context.Context) bool {
 	s.seat.Take(gate.Wait(ctx, t))
 	l = q.lock()
 	s.admission = nil
-	s.hostQueue.waitingAdmission = slices.DeleteFunc(s.hostQueue.waitingAdmission,
+	s.host.waitingAdmission = slices.DeleteFunc(s.host.waitingAdmission,
 		func(other *admission.Ticket) bool { return other == t })
 	l.unlock()
 	return s.seat.Taken()
@@ -227,14 +227,14 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		now := time.Now()
 		if s.mustClose(l, now) {
 			s.closing = true
-			if !s.wasReset && s.hostQueue.NeedsControl(s.so.Connection) {
+			if !s.wasReset && s.host.NeedsControl(s.so.Connection) {
 				s.fillTransaction(l, now) // of the control
 			}
 			l.unlock()
 			return len(s.group.Recipients) > 0
 		}
 		s.seat.HighLatency = l.latency.HighRTT(&q.env.NodeRTT)
-		if s.used.Transactions-s.transactionsBefore >= maxHostTurn && s.hostQueue.Waiting(budget.Single) == 0 {
+		if s.used.Transactions-s.transactionsBefore >= maxHostTurn && s.host.Waiting(budget.Single) == 0 {
 			l.shared.handOverNext(s, now)
 		}
 		d := s.fillTransaction(l, now)
@@ -252,12 +252,12 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 			l.unlock()
 			continue
 		}
-		s.hostQueue.idle = append(s.hostQueue.idle, s)
+		s.host.idle = append(s.host.idle, s)
 		if s.pool != nil {
 			s.pool.idle = append(s.pool.idle, s)
 		}
 		l.idleCount++
-		s.hostQueue.scheduleNeeded() // a dispatch finds it idle, also for work that is worth no new connection
+		s.host.scheduleNeeded() // a dispatch finds it idle, also for work that is worth no new connection
 		l.unlock()
 		s.seat.Leave()
 		select {
@@ -271,7 +271,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		if woken {
 			<-s.wake // it has just been given work
 		}
-		hasWork := woken || s.hostQueue.WaitingCount() > 0 || s.hostQueue.NeedsControl(s.so.Connection)
+		hasWork := woken || s.host.WaitingCount() > 0 || s.host.NeedsControl(s.so.Connection)
 		l.unlock()
 		if !hasWork {
 			return false
@@ -298,10 +298,10 @@ func (s *session) wakeIdle(l *locked) {
 
 // takeIdle removes a session from the idle ones; false if it was not idle.
 func (s *session) takeIdle(l *locked) bool {
-	if !slices.Contains(s.hostQueue.idle, s) {
+	if !slices.Contains(s.host.idle, s) {
 		return false
 	}
-	s.hostQueue.idle = without(s.hostQueue.idle, s)
+	s.host.idle = without(s.host.idle, s)
 	if s.pool != nil {
 		s.pool.idle = without(s.pool.idle, s)
 	}
@@ -309,15 +309,15 @@ func (s *session) takeIdle(l *locked) bool {
 	return true
 }
 
-// mustClose reports whether the connection must send no more transactions, or has had its turn while host queues find
-// no connection, or recipients wait to be first on a new one. The turn is longer while host queues at its address
-// request it, or may soon: they have little to ask each, and would need a connection each.
+// mustClose reports whether the connection must send no more transactions, or has had its turn while hosts find no
+// connection, or recipients wait to be first on a new one. The turn is longer while hosts at its address request it, or
+// may soon: they have little to ask each, and would need a connection each.
 func (s *session) mustClose(l *locked, now time.Time) bool {
 	if s.closing || s.wasReset || s.used.Sent > 0 && (s.so.Connection <= l.ended || s.source.AwaitingTrial(now)) ||
-		l.env.Slots.Closed() || s.used.Sent >= maxSent || s.held.Overdue(&s.hostQueue.Host, s.used.Transactions) {
+		l.env.Slots.Closed() || s.used.Sent >= maxSent || s.unproven.Overdue(&s.host.Queue, s.used.Transactions) {
 		return true
 	}
-	if s.hostQueue.HasRetryFirst() {
+	if s.host.HasRetryFirst() {
 		return s.used.Transactions >= turn
 	}
 	requested := l.shared.expectsRequests(s) || s.pool != nil && s.pool.requestCount > 0 && !l.singleWaiting
@@ -338,11 +338,11 @@ func (s *session) idleTimeout(l *locked, d budget.Denial, now time.Time) time.Du
 	}
 	switch {
 	case l.waitingForConnection && (d.Denied || !l.shared.expectsRequests(s)), env.Slots.Scarce(),
-		s.held.Overdue(&s.hostQueue.Host, s.used.Transactions):
+		s.unproven.Overdue(&s.host.Queue, s.used.Transactions):
 		return 0
 	case d.Lease && s.addressLease:
 		s.addressLease = false
-		s.addressLimit.AwaitLease(l.queue, addressWaiter{l.queue, s.hostQueue}, s.priority)
+		s.addressLimit.AwaitLease(l.queue, addressWaiter{l.queue, s.host}, s.priority)
 		return time.Second
 	case d.Lease:
 		env.BudgetLog.RequestLease(&l.budget)

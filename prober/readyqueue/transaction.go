@@ -13,9 +13,9 @@ import (
 // round trip for each.
 func (s *session) fillTransaction(l *locked, now time.Time) budget.Denial {
 	s.group.Reset()
-	hq, addrLimit := s.hostQueue, s.addressLimit
-	if now.Before(l.hold.SendAt) {
-		return budget.Denial{Denied: true, Until: l.hold.SendAt}
+	m, addrLimit := s.host, s.addressLimit
+	if now.Before(l.delay.SendAt) {
+		return budget.Denial{Denied: true, Until: l.delay.SendAt}
 	}
 	if l.waiting.Queued[budget.ShortJob] > 0 {
 		l.budget.Pacing.RecordShortJob(now)
@@ -26,8 +26,8 @@ func (s *session) fillTransaction(l *locked, now time.Time) budget.Denial {
 	}
 	rooms, denials := s.roomByPriority(l, now)
 	for fill := rooms; ; {
-		n, longJobs := hq.Fill(&s.group, hostqueue.Fill{Rooms: fill,
-			TargetsLeft: hq.TargetsLeft(s.used.Sent, l.budget.RefusalsLeft(&s.used)), Connection: s.so.Connection,
+		n, longJobs := m.Fill(&s.group, hostqueue.Fill{Rooms: fill,
+			TargetsLeft: m.TargetsLeft(s.used.Sent, l.budget.RefusalsLeft(&s.used)), Connection: s.so.Connection,
 			OneDomain: l.Provider.OneDomain || s.oneDomain,
 			First:     s.used.Transactions == 0, ControlOnly: s.closing, Keyer: s.keyer, Now: now})
 		if n == 0 {
@@ -38,7 +38,7 @@ func (s *session) fillTransaction(l *locked, now time.Time) budget.Denial {
 			addrLimit.Reserve(&s.addressUsed, n, longJobs)
 		}
 		l.env.Metrics.Transactions.Inc()
-		if !s.progress || s.group.Control || hq.MaxRecipients > 0 || hq.OneAtATime || !s.conn.Extensions().Pipelining {
+		if !s.progress || s.group.Control || m.MaxRecipients > 0 || m.OneAtATime || !s.conn.Extensions().Pipelining {
 			break // the connection has not answered yet, or the host has shown that it takes only so much
 		}
 		more := l.latency.PipelineLimit(budget.MaxTransaction) - len(s.group.Recipients)
@@ -51,20 +51,20 @@ func (s *session) fillTransaction(l *locked, now time.Time) budget.Denial {
 		}
 	}
 	if len(s.group.Recipients) > 0 {
-		hq.RecordSent(&s.group)
+		m.RecordSent(&s.group)
 		return budget.Denial{}
 	}
 	var d budget.Denial // why what waits has no room
-	switch waiting := hq.WaitingCount(); {
-	case rooms[budget.Single] == 0 && (waiting > 0 || hq.NeedsControl(s.so.Connection)):
+	switch waiting := m.WaitingCount(); {
+	case rooms[budget.Single] == 0 && (waiting > 0 || m.NeedsControl(s.so.Connection)):
 		d = denials[budget.Single]
-	case waiting > 0 && hq.TargetsLeft(s.used.Sent, l.budget.RefusalsLeft(&s.used)) == 0: // the connection is used up
-	case rooms[budget.ShortJob] == 0 && waiting > hq.Queued(budget.Single):
+	case waiting > 0 && m.TargetsLeft(s.used.Sent, l.budget.RefusalsLeft(&s.used)) == 0: // the connection is used up
+	case rooms[budget.ShortJob] == 0 && waiting > m.Queued(budget.Single):
 		d = denials[budget.ShortJob]
-	case rooms[budget.LongJob] == 0 && waiting > hq.Queued(budget.Single)+hq.Queued(budget.ShortJob):
+	case rooms[budget.LongJob] == 0 && waiting > m.Queued(budget.Single)+m.Queued(budget.ShortJob):
 		d = denials[budget.LongJob]
 	default:
-		needsNew := hq.HasRetryFirst() || waiting == 0 && hq.NeedsControl(s.so.Connection) // a connection
+		needsNew := m.HasRetryFirst() || waiting == 0 && m.NeedsControl(s.so.Connection) // a connection
 		s.closing = s.closing || needsNew && s.used.Transactions > 0
 		return budget.Denial{}
 	}
@@ -109,7 +109,7 @@ func (s *session) room(l *locked, priority budget.Priority, now time.Time) (int,
 			s.addressLease = s.addressLease || dd.Lease
 		}
 	}
-	if g := s.hostQueue.MaxRecipients; g > 0 {
+	if g := s.host.MaxRecipients; g > 0 {
 		n = min(n, g)
 	}
 	if l.budget.Limits.Connections == 0 {

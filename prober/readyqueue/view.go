@@ -21,7 +21,7 @@ func (q *Queue) View(now time.Time) wire.ReadyQueue {
 	defer l.unlock()
 	p := &l.budget
 	perMinute, refusals := p.Usage(now)
-	state, until := p.State(&l.hold, l.probes > 0, now)
+	state, until := p.State(&l.delay, l.probes > 0, now)
 	var c cause
 	if state == "quarantined" || state == "paused" || state == "slowed" {
 		c = l.lastAction

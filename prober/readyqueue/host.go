@@ -11,9 +11,9 @@ import (
 	"probity/prober/source"
 )
 
-// hostQueue is the probes of one host of one MX set, with the connections that serve them.
-type hostQueue struct {
-	hostqueue.Host
+// mxHost is one host of one MX set: the probes that wait for it, and the sessions that serve it.
+type mxHost struct {
+	hostqueue.Queue
 	in    *locked                    // the queue that it is in
 	ready [budget.NumPriorities]bool // in the queue's ring of that priority
 
@@ -40,10 +40,10 @@ type hostLookup struct {
 // expired reports whether the last lookup is too old.
 func (hl *hostLookup) expired(now time.Time) bool { return now.Sub(hl.at) >= lookupLife }
 
-// sharedWait is a host queue's wait for one of the sessions at its address: it has not begun, lasts, or was given up.
+// sharedWait is a host's wait for one of the sessions at its address: it has not begun, lasts, or was given up.
 type sharedWait struct {
 	since  time.Time // zero unless it lasts
-	gaveUp bool      // no session came: the host queue needs a connection of its own
+	gaveUp bool      // no session came: the host needs a connection of its own
 }
 
 // begin returns false if the wait lasts already.
@@ -60,7 +60,7 @@ func (sw *sharedWait) giveUp() { *sw = sharedWait{gaveUp: true} }
 // end ends the wait, whatever became of it: a session has come, or nothing waits for one.
 func (sw *sharedWait) end() { *sw = sharedWait{} }
 
-// addressDenial says why a host queue starts no session: the limit of its address has no room.
+// addressDenial says why a host starts no session: the limit of its address has no room.
 type addressDenial struct {
 	priority   budget.Priority // the highest that is denied; those below are too
 	until      time.Time
@@ -85,69 +85,69 @@ func (o owner) Advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place,
 }
 
 // Schedule implements hostqueue.Owner.
-func (o owner) Schedule(h *hostqueue.Host, priority budget.Priority) {
-	o.hostQueues[h.Key].schedule(priority)
+func (o owner) Schedule(h *hostqueue.Queue, priority budget.Priority) {
+	o.hosts[h.Key].schedule(priority)
 }
 
 // Emptied implements hostqueue.Owner.
-func (o owner) Emptied(h *hostqueue.Host) {
-	if hq := o.hostQueues[h.Key]; hq != nil && &hq.Host == h {
-		hq.removeIfEmpty()
+func (o owner) Emptied(h *hostqueue.Queue) {
+	if m := o.hosts[h.Key]; m != nil && &m.Queue == h {
+		m.removeIfEmpty()
 	}
 }
 
 // Scaled implements hostqueue.Owner.
 func (o owner) Scaled(d time.Duration) time.Duration { return o.scaled(d) }
 
-// newHostQueue makes a host queue that is not in the queue's map yet.
-func (l *locked) newHostQueue(host string, hosts []string) *hostQueue {
-	return &hostQueue{in: l, Host: l.waiting.NewHost(hostqueue.HostKey(host, hosts), host)}
+// newHost makes a host that is not in locked.hosts yet.
+func (l *locked) newHost(host string, hosts []string) *mxHost {
+	return &mxHost{in: l, Queue: l.waiting.NewQueue(hostqueue.HostKey(host, hosts), host)}
 }
 
 // domainOf finds or makes the queue of a domain at a host.
 func (l *locked) domainOf(ev *engine.Evidence, host string) *hostqueue.Domain {
-	if dq := l.waiting.Domain(ev.Address.Domain(), host); dq != nil {
-		return dq
+	if d := l.waiting.Domain(ev.Address.Domain(), host); d != nil {
+		return d
 	}
 	key := hostqueue.HostKey(host, ev.Route.Hosts)
-	hq := l.hostQueues[key]
-	if hq == nil {
-		hq = l.newHostQueue(host, ev.Route.Hosts)
-		if l.hostQueues == nil { // of 50,000 queues, few need one at a time
-			l.hostQueues = map[string]*hostQueue{}
+	m := l.hosts[key]
+	if m == nil {
+		m = l.newHost(host, ev.Route.Hosts)
+		if l.hosts == nil { // of 50,000 queues, few need one at a time
+			l.hosts = map[string]*mxHost{}
 		}
-		l.hostQueues[key] = hq
+		l.hosts[key] = m
 	}
-	return hq.AddDomain(ev.Address.Domain())
+	return m.AddDomain(ev.Address.Domain())
 }
 
-// schedule puts it into the ring of host queues that may need a session.
-func (hq *hostQueue) schedule(priority budget.Priority) {
-	if priority != budget.Single && hq.lookup.at.IsZero() && !hq.lookup.running && hq.in.shared.sharesByAddress(hq) {
-		hq.in.shared.queueLookup(hq)
+// schedule puts it into the ring of hosts that may need a session.
+func (m *mxHost) schedule(priority budget.Priority) {
+	if priority != budget.Single && m.lookup.at.IsZero() && !m.lookup.running && m.in.shared.sharesByAddress(m) {
+		m.in.shared.queueLookup(m)
 	}
-	if !hq.ready[priority] {
-		hq.ready[priority] = true
-		hq.in.ready[priority].Push(hq)
+	if !m.ready[priority] {
+		m.ready[priority] = true
+		m.in.ready[priority].Push(m)
 	}
-	hq.in.shared.request(hq, priority)
+	m.in.shared.request(m, priority)
 }
 
-func (hq *hostQueue) removeIfEmpty() {
-	l := hq.in
-	if hq.Empty() && hq.sessions == 0 && hq.ready == [budget.NumPriorities]bool{} && hq.denial == nil &&
-		l.hostQueues[hq.Key] == hq {
-		delete(l.hostQueues, hq.Key)
-		if len(l.hostQueues) == 0 {
-			l.hostQueues = nil
+func (m *mxHost) removeIfEmpty() {
+	l := m.in
+	if m.Empty() && m.sessions == 0 && m.ready == [budget.NumPriorities]bool{} && m.denial == nil &&
+		l.hosts[m.Key] == m {
+		delete(l.hosts, m.Key)
+		if len(l.hosts) == 0 {
+			l.hosts = nil
 		}
-		l.shared.withdrawRequest(hq)
+		l.shared.withdrawRequest(m)
 	}
 }
 
 // target is a target for a trial at its host: its last domain.
-func (hq *hostQueue) target() source.Target {
-	return source.Target{Route: engine.Route{Fact: engine.FactMX, Key: hq.in.Key.Route, Provider: hq.in.Provider,
-		Hosts: []string{hq.Name}},
-		Domain: hq.LastDomain, Hosts: hostqueue.MXSet(hq.Key)}
+func (m *mxHost) target() source.Target {
+	return source.Target{Route: engine.Route{Fact: engine.FactMX, Key: m.in.Key.Route, Provider: m.in.Provider,
+		Hosts: []string{m.Name}},
+		Domain: m.LastDomain, Hosts: hostqueue.MXSet(m.Key)}
 }

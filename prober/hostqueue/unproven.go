@@ -8,38 +8,38 @@ import (
 	"probity/prober/budget"
 )
 
-// Held is what the replies of a connection came to, until it is known that each was the reply to its command
+// Unproven is what the replies of a connection came to, until it is known that each was the reply to its command
 // (smtp.Session.Confirmed): a server that once sent a reply too many would have answered for the wrong recipients.
-type Held struct {
+type Unproven struct {
 	Finished []Finished
 	Facts    []DomainFact
 }
 
 // Add adds what a transaction came to.
-func (h *Held) Add(r *Replies) {
-	h.Finished = append(h.Finished, r.Finished...)
-	h.Facts = append(h.Facts, r.Facts...)
+func (u *Unproven) Add(r *Replies) {
+	u.Finished = append(u.Finished, r.Finished...)
+	u.Facts = append(u.Facts, r.Facts...)
 }
 
-// maxHeld is how many transactions a connection carries while it holds answers.
-const maxHeld = 8
+// maxUnproven is how many transactions a connection carries while its answers are unproven.
+const maxUnproven = 8
 
-// Overdue reports whether what is held must wait no longer for the end of its connection: answers of single calls for
-// nothing but their decoys, those of jobs for maxHeld transactions.
-func (h *Held) Overdue(at *Host, transactions int) bool {
-	if slices.ContainsFunc(h.Finished, func(f Finished) bool { return f.Probe.Priority == budget.Single }) {
+// Overdue reports whether what is unproven must wait no longer for the end of its connection: answers of single calls
+// for nothing but their decoys, those of jobs for maxHeld transactions.
+func (u *Unproven) Overdue(at *Queue, transactions int) bool {
+	if slices.ContainsFunc(u.Finished, func(f Finished) bool { return f.Probe.Priority == budget.Single }) {
 		return at.Waiting(budget.Single) == 0
 	}
-	return len(h.Finished) > 0 && transactions >= maxHeld
+	return len(u.Finished) > 0 && transactions >= maxUnproven
 }
 
 // Void takes back all that a connection has shown: its replies to targets and decoys count for nothing, and are asked
-// for again. why is what targets see instead; EventReply for nothing. All held probes are in the queue again, how many
-// is returned, and what comes of them is held instead.
-func (h *Held) Void(at *Host, number uint32, why engine.Event, now time.Time) (queued int) {
+// for again. why is what targets see instead; EventReply for nothing. All probes that were answered are in the queue
+// again, how many is returned, and what comes of them is unproven instead.
+func (u *Unproven) Void(at *Queue, number uint32, why engine.Event, now time.Time) (queued int) {
 	s := at.set
 	for _, d := range s.domains {
-		if d.host == at && d.decoy.state == decoyKnown && d.decoy.sighting.Conn == number {
+		if d.queue == at && d.decoy.state == decoyKnown && d.decoy.sighting.Conn == number {
 			d.decoy.state, d.decoy.suspectAt = decoyUnknown, 0
 		}
 	}
@@ -49,21 +49,21 @@ func (h *Held) Void(at *Host, number uint32, why engine.Event, now time.Time) (q
 	*at.memory = memory{refused: at.memory.refused, accepted: at.memory.accepted}
 	void := engine.Sighting{Subject: engine.SubjectTarget, Event: why, Host: at.Name, At: now}
 	var again []*Probe
-	for _, f := range h.Finished {
+	for _, f := range u.Finished {
 		f.Probe.void(number, void)
 		again = append(again, f.Probe)
 	}
 	queued = len(again)
 	for _, p := range s.Unsent() {
-		waits := p.inList == &p.domain.decoy.waiting || p.inList == &at.held
-		if p.void(number, void) && waits || p.inList == &at.held { // what is held has no control any more
+		waits := p.inList == &p.domain.decoy.waiting || p.inList == &at.uncontrolled
+		if p.void(number, void) && waits || p.inList == &at.uncontrolled { // what waits for it has no control any more
 			s.dequeue(p)
 			again = append(again, p)
 		}
 	}
-	*h = Held{}
+	*u = Unproven{}
 	for _, p := range again {
-		h.Finished = s.Owner.Advance(p, now, First, h.Finished)
+		u.Finished = s.Owner.Advance(p, now, First, u.Finished)
 	}
 	return queued
 }

@@ -16,21 +16,21 @@ type idleOwner struct{}
 func (idleOwner) Advance(*Probe, time.Time, Place, []Finished) []Finished {
 	panic("no probe is to be moved")
 }
-func (idleOwner) Schedule(*Host, budget.Priority)      {}
-func (idleOwner) Emptied(*Host)                        {}
+func (idleOwner) Schedule(*Queue, budget.Priority)     {}
+func (idleOwner) Emptied(*Queue)                       {}
 func (idleOwner) Scaled(d time.Duration) time.Duration { return d }
 
 // awaitingDecoy makes a domain with a row of the given priority that waits for its decoy.
-func awaitingDecoy(hq *Host, priority budget.Priority) *Domain {
-	dq := &Domain{host: hq}
-	dq.AwaitDecoy(&Probe{Priority: priority})
-	return dq
+func awaitingDecoy(q *Queue, priority budget.Priority) *Domain {
+	d := &Domain{queue: q}
+	d.AwaitDecoy(&Probe{Priority: priority})
+	return d
 }
 
 // takePendingDecoys empties the rings of pending decoys in the order in which they are asked.
-func (hq *Host) takePendingDecoys() (all []*Domain) {
+func (q *Queue) takePendingDecoys() (all []*Domain) {
 	for _, priority := range [...]budget.Priority{budget.Single, budget.ShortJob, budget.LongJob} {
-		for r := &hq.pendingDecoys[priority]; r.Len() > 0; {
+		for r := &q.pendingDecoys[priority]; r.Len() > 0; {
 			all = append(all, r.Pop())
 		}
 	}
@@ -40,16 +40,16 @@ func (hq *Host) takePendingDecoys() (all []*Domain) {
 // TestDecoysAreAskedByPriority: a decoy that a single call waits for comes first, that of a short job next, whatever
 // was added before, and each priority's are counted.
 func TestDecoysAreAskedByPriority(t *testing.T) {
-	hq := &Host{set: &Set{Owner: idleOwner{}}}
+	q := &Queue{set: &Set{Owner: idleOwner{}}}
 	for _, priority := range [...]budget.Priority{budget.LongJob, budget.ShortJob, budget.LongJob, budget.ShortJob,
 		budget.Single, budget.LongJob, budget.ShortJob} {
-		awaitingDecoy(hq, priority)
+		awaitingDecoy(q, priority)
 	}
-	require.Equal(t, 1, hq.pendingDecoysFor(budget.Single))
-	require.Equal(t, 3, hq.pendingDecoysFor(budget.ShortJob))
+	require.Equal(t, 1, q.pendingDecoysFor(budget.Single))
+	require.Equal(t, 3, q.pendingDecoysFor(budget.ShortJob))
 	var order []budget.Priority
-	for _, dq := range hq.takePendingDecoys() {
-		order = append(order, dq.decoy.priority())
+	for _, d := range q.takePendingDecoys() {
+		order = append(order, d.decoy.priority())
 	}
 	require.Equal(t, []budget.Priority{budget.Single, budget.ShortJob, budget.ShortJob, budget.ShortJob, budget.LongJob,
 		budget.LongJob, budget.LongJob}, order)
@@ -59,23 +59,23 @@ func TestDecoysAreAskedByPriority(t *testing.T) {
 // after those of its new one; the others keep their order. A waiter of its own priority changes nothing.
 func TestExpeditedDecoyIsFirst(t *testing.T) {
 	for i := range 5 {
-		hq := &Host{set: &Set{Owner: idleOwner{}}}
-		first := awaitingDecoy(hq, budget.Single)
+		q := &Queue{set: &Set{Owner: idleOwner{}}}
+		first := awaitingDecoy(q, budget.Single)
 		domainQueues := make([]*Domain, 5)
 		for k := range domainQueues {
-			domainQueues[k] = awaitingDecoy(hq, budget.LongJob)
+			domainQueues[k] = awaitingDecoy(q, budget.LongJob)
 		}
-		cut := &Domain{host: hq, decoy: decoy{tries: 1}} // in retryDecoys
+		cut := &Domain{queue: q, decoy: decoy{tries: 1}} // in retryDecoys
 		cut.AwaitDecoy(&Probe{Priority: budget.LongJob})
 		for range 2 {
 			domainQueues[i].AwaitDecoy(&Probe{Priority: budget.ShortJob})
 			cut.AwaitDecoy(&Probe{Priority: budget.ShortJob})
 			first.AwaitDecoy(&Probe{Priority: budget.ShortJob})
 		}
-		require.Equal(t, 2, hq.pendingDecoysFor(budget.ShortJob))
+		require.Equal(t, 2, q.pendingDecoysFor(budget.ShortJob))
 		want := append([]*Domain{first, domainQueues[i]}, slices.Delete(slices.Clone(domainQueues), i, i+1)...)
-		for k, dq := range hq.takePendingDecoys() {
-			require.Same(t, want[k], dq)
+		for k, d := range q.takePendingDecoys() {
+			require.Same(t, want[k], d)
 			want[k] = nil
 		}
 		require.Equal(t, make([]*Domain, 6), want)

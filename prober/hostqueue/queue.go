@@ -22,9 +22,9 @@ type Owner interface {
 	// Advance moves a probe as far as it gets without asking a host, and appends it to out if it is finished.
 	Advance(p *Probe, now time.Time, at Place, out []Finished) []Finished
 	// Schedule is called when a host has more work of a priority.
-	Schedule(h *Host, priority budget.Priority)
+	Schedule(q *Queue, priority budget.Priority)
 	// Emptied is called when a host has no domain any more.
-	Emptied(h *Host)
+	Emptied(q *Queue)
 	// Scaled returns how long a wait lasts under the current provider table.
 	Scaled(d time.Duration) time.Duration
 }
@@ -35,7 +35,7 @@ type Finished struct {
 	Step  engine.Step
 }
 
-// Set is all hosts of a ready queue.
+// Set is the queues of all hosts of a ready queue.
 type Set struct {
 	Owner   Owner
 	Created time.Time // the start of the clock of answers
@@ -55,8 +55,8 @@ type Set struct {
 // domainKey is the key of a domain in its set.
 type domainKey struct{ domain, host string }
 
-// Host is the domains of one host of one MX set: what one connection serves at a time.
-type Host struct {
+// Queue is what waits for one host of one MX set, by domain: what one connection serves at a time.
+type Queue struct {
 	Key        string
 	Name       string
 	LastDomain string // of the domain made last
@@ -68,7 +68,7 @@ type Host struct {
 	queued      [budget.NumPriorities]int // probes in the domains and in retryFirst
 	// probes whose connection was lost while they waited: first on the next one
 	retryFirst    probeList
-	held          probeList                                // refused probes that wait for a control (control.go)
+	uncontrolled  probeList                                // refused probes that wait for a control (control.go)
 	pendingDecoys [budget.NumPriorities]ring.Ring[*Domain] // domains with a pending decoy, by decoy.ringPriority
 	retryDecoys   [budget.NumPriorities]ring.Ring[*Domain] // domains whose decoy must be tried again
 
@@ -93,13 +93,13 @@ type Host struct {
 // Adopt makes a probe one of the set; it waits in no list yet.
 func (s *Set) Adopt(p *Probe) { p.set.Store(s) }
 
-// NewHost makes the queue of a host of an MX set; key is HostKey's.
-func (s *Set) NewHost(key, name string) Host {
-	h := Host{Key: key, Name: name, set: s, memory: s.memoryOf(name)}
-	if h.memory.refusedAll {
-		h.MaxRecipients = 1
+// NewQueue makes the queue of a host of an MX set; key is HostKey's.
+func (s *Set) NewQueue(key, name string) Queue {
+	q := Queue{Key: key, Name: name, set: s, memory: s.memoryOf(name)}
+	if q.memory.refusedAll {
+		q.MaxRecipients = 1
 	}
-	return h
+	return q
 }
 
 // HostKey is the key of a host of an MX set: a connection serves one at a time.
@@ -122,11 +122,11 @@ func MXSet(key string) []string {
 // Domain is one domain at one host: its waiting probes and its decoy.
 type Domain struct {
 	Name      string
-	host      *Host
+	queue     *Queue
 	queues    [budget.NumPriorities]probeList
 	scheduled [budget.NumPriorities]bool // in the host's ring of that priority
 	inFlight  int                        // recipients being asked, decoy and control included
-	listed    int                        // its probes in the host's retryFirst and held
+	listed    int                        // its probes in the host's retryFirst and uncontrolled
 	decoy     decoy
 }
 
@@ -134,11 +134,11 @@ type Domain struct {
 func (s *Set) Domain(domain, host string) *Domain { return s.domains[domainKey{domain, host}] }
 
 // AddDomain makes the queue of a domain at a host.
-func (h *Host) AddDomain(domain string) *Domain {
-	d := &Domain{Name: strings.Clone(domain), host: h} // the name outlives the row, whose text is shared
-	h.domainCount++
-	h.LastDomain = d.Name
-	h.set.store(d)
+func (q *Queue) AddDomain(domain string) *Domain {
+	d := &Domain{Name: strings.Clone(domain), queue: q} // the name outlives the row, whose text is shared
+	q.domainCount++
+	q.LastDomain = d.Name
+	q.set.store(d)
 	return d
 }
 
@@ -150,42 +150,42 @@ func (s *Set) store(d *Domain) {
 	s.domains[d.key()] = d
 }
 
-func (dq *Domain) key() domainKey { return domainKey{dq.Name, dq.host.Name} }
+func (d *Domain) key() domainKey { return domainKey{d.Name, d.queue.Name} }
 
 // Enqueue adds a probe, first or last of those that wait; if it has lost a connection, to those that come first on the
 // next one.
-func (dq *Domain) Enqueue(p *Probe, at Place) {
-	h, priority := dq.host, p.Priority
-	p.domain = dq
-	h.queued[priority]++
-	h.set.Queued[priority]++
-	list := &dq.queues[priority]
+func (d *Domain) Enqueue(p *Probe, at Place) {
+	q, priority := d.queue, p.Priority
+	p.domain = d
+	q.queued[priority]++
+	q.set.Queued[priority]++
+	list := &d.queues[priority]
 	if p.connectionLosses > 0 {
-		list = &h.retryFirst
-		dq.listed++
-	} else if !dq.scheduled[priority] {
-		dq.scheduled[priority] = true
-		h.domains[priority].Push(dq)
+		list = &q.retryFirst
+		d.listed++
+	} else if !d.scheduled[priority] {
+		d.scheduled[priority] = true
+		q.domains[priority].Push(d)
 	}
 	if at == First {
 		list.pushFront(p)
 	} else {
 		list.push(p)
 	}
-	h.set.Owner.Schedule(h, priority)
+	q.set.Owner.Schedule(q, priority)
 }
 
 // dequeue removes a probe from the list in which it waits. Its domain stays in the ring until the ring comes to it.
 func (s *Set) dequeue(p *Probe) {
 	d := p.domain
 	switch p.inList {
-	case &d.host.held:
+	case &d.queue.uncontrolled:
 		d.listed--
-	case &d.host.retryFirst:
+	case &d.queue.retryFirst:
 		d.listed--
 		fallthrough
 	case &d.queues[p.Priority]:
-		d.host.queued[p.Priority]--
+		d.queue.queued[p.Priority]--
 		s.Queued[p.Priority]--
 	}
 	p.inList.remove(p)
@@ -200,9 +200,9 @@ func (s *Set) Promote(p *Probe, priority budget.Priority) bool {
 	case &d.decoy.waiting:
 		p.Priority = priority
 		d.expediteDecoy(priority)
-	case &d.host.held:
+	case &d.queue.uncontrolled:
 		p.Priority, p.connection = priority, 0 // the first connection that is free sends the control
-		s.Owner.Schedule(d.host, priority)
+		s.Owner.Schedule(d.queue, priority)
 	default:
 		s.dequeue(p)
 		p.Priority = priority
@@ -214,7 +214,8 @@ func (s *Set) Promote(p *Probe, priority budget.Priority) bool {
 // Withdraw takes a probe out. It returns false if a session has it, or if its target has answered and it waits for a
 // decoy or a refusal: that is paid for, and its row comes again. With evenAnswered it is taken out all the same.
 func (s *Set) Withdraw(p *Probe, evenAnswered bool) bool {
-	if p.inList == nil || (p.inList == &p.domain.decoy.waiting || p.inList == &p.domain.host.held) && !evenAnswered {
+	answered := p.domain != nil && (p.inList == &p.domain.decoy.waiting || p.inList == &p.domain.queue.uncontrolled)
+	if p.inList == nil || answered && !evenAnswered {
 		return false
 	}
 	s.dequeue(p)
@@ -223,9 +224,9 @@ func (s *Set) Withdraw(p *Probe, evenAnswered bool) bool {
 }
 
 // TakeQueued takes all probes out that wait to be asked or for a control; with a host, those of its domains only.
-func (s *Set) TakeQueued(only *Host) (all []*Probe) {
+func (s *Set) TakeQueued(only *Queue) (all []*Probe) {
 	for _, d := range s.domains {
-		if only != nil && d.host != only {
+		if only != nil && d.queue != only {
 			continue
 		}
 		for _, priority := range [...]budget.Priority{budget.Single, budget.ShortJob, budget.LongJob} {
@@ -237,8 +238,8 @@ func (s *Set) TakeQueued(only *Host) (all []*Probe) {
 		}
 	}
 	for _, d := range s.domains {
-		for _, list := range [...]*probeList{&d.host.retryFirst, &d.host.held} {
-			for (only == nil || only == d.host) && list.n > 0 {
+		for _, list := range [...]*probeList{&d.queue.retryFirst, &d.queue.uncontrolled} {
+			for (only == nil || only == d.queue) && list.n > 0 {
 				p := list.first
 				s.dequeue(p)
 				all = append(all, p)
@@ -259,7 +260,7 @@ func (s *Set) Unsent() (unsent []*Probe) {
 		for p := range d.decoy.waiting.all() {
 			unsent = append(unsent, p)
 		}
-		for _, list := range [...]*probeList{&d.host.retryFirst, &d.host.held} {
+		for _, list := range [...]*probeList{&d.queue.retryFirst, &d.queue.uncontrolled} {
 			for p := range list.all() {
 				if p.domain == d {
 					unsent = append(unsent, p)
@@ -282,50 +283,50 @@ func (s *Set) ReleaseWaiters(now time.Time, out []Finished) []Finished {
 }
 
 // releaseWaiters advances all probes that wait for a decoy which will not be asked.
-func (dq *Domain) releaseWaiters(now time.Time, out []Finished) []Finished {
-	c := &dq.decoy
-	c.tries, c.unresolvedTries, c.asked = 0, 0, 0
-	for n := c.waiting.n; n > 0; n-- {
-		out = dq.host.set.Owner.Advance(c.waiting.pop(), now, Last, out)
+func (d *Domain) releaseWaiters(now time.Time, out []Finished) []Finished {
+	decoy := &d.decoy
+	decoy.tries, decoy.unresolvedTries, decoy.asked = 0, 0, 0
+	for n := decoy.waiting.n; n > 0; n-- {
+		out = d.queue.set.Owner.Advance(decoy.waiting.pop(), now, Last, out)
 	}
 	return out
 }
 
 // Waiting counts the probes and decoys of a priority that wait for a connection.
-func (h *Host) Waiting(priority budget.Priority) int {
-	return h.queued[priority] + h.pendingDecoysFor(priority) + h.carried(priority)
+func (q *Queue) Waiting(priority budget.Priority) int {
+	return q.queued[priority] + q.pendingDecoysFor(priority) + q.carried(priority)
 }
 
 // pendingDecoysFor counts the pending decoys of a priority.
-func (h *Host) pendingDecoysFor(priority budget.Priority) int {
-	return h.retryDecoys[priority].Len() + h.pendingDecoys[priority].Len()
+func (q *Queue) pendingDecoysFor(priority budget.Priority) int {
+	return q.retryDecoys[priority].Len() + q.pendingDecoys[priority].Len()
 }
 
 // WaitingCount counts those of all priorities.
-func (h *Host) WaitingCount() int {
-	return h.Waiting(budget.LongJob) + h.Waiting(budget.ShortJob) + h.Waiting(budget.Single)
+func (q *Queue) WaitingCount() int {
+	return q.Waiting(budget.LongJob) + q.Waiting(budget.ShortJob) + q.Waiting(budget.Single)
 }
 
 // Queued counts the waiting probes of a priority.
-func (h *Host) Queued(priority budget.Priority) int { return h.queued[priority] }
+func (q *Queue) Queued(priority budget.Priority) int { return q.queued[priority] }
 
-// Empty reports whether h has no domains.
-func (h *Host) Empty() bool { return h.domainCount == 0 }
+// Empty reports whether a host has no domains.
+func (q *Queue) Empty() bool { return q.domainCount == 0 }
 
 // RemoveIfEmpty removes a domain that is not used.
-func (dq *Domain) RemoveIfEmpty() {
-	s := dq.host.set
-	if dq.queues[budget.LongJob].n+dq.queues[budget.ShortJob].n+dq.queues[budget.Single].n+dq.decoy.waiting.n+
-		dq.inFlight+dq.listed > 0 ||
-		dq.scheduled != [budget.NumPriorities]bool{} || dq.decoy.state.busy() || s.domains[dq.key()] != dq {
+func (d *Domain) RemoveIfEmpty() {
+	s := d.queue.set
+	if d.queues[budget.LongJob].n+d.queues[budget.ShortJob].n+d.queues[budget.Single].n+d.decoy.waiting.n+
+		d.inFlight+d.listed > 0 ||
+		d.scheduled != [budget.NumPriorities]bool{} || d.decoy.state.busy() || s.domains[d.key()] != d {
 		return
 	}
-	delete(s.domains, dq.key())
+	delete(s.domains, d.key())
 	if len(s.domains) == 0 {
 		s.domains = nil
 	}
-	dq.host.domainCount--
-	if dq.host.domainCount == 0 {
-		s.Owner.Emptied(dq.host)
+	d.queue.domainCount--
+	if d.queue.domainCount == 0 {
+		s.Owner.Emptied(d.queue)
 	}
 }

@@ -178,6 +178,31 @@ export function state(step) {
     await page.unrouteAll();
   });
 
+  step("the time that is left is no less than the budgets allow, and a range where it is uncertain", async ({ page, base }) => {
+    const real = (await asSession(page, "GET", "/v1/verify/bulk")).body.jobs[0];
+    const job = { ...real, name: "Slow", job_id: "2".repeat(32), status: "running", finished_at: null, total_rows: 5000, processed: 2150, percent: 43, rows_per_second: 0.3 };
+    const receiver = { receiver: "Google", rows: 3219, asking: 3219, queued: 0, opens_at: null, waits: [] };
+    let done = null;
+    await page.route(`**/v1/verify/bulk/${job.job_id}`, (r) => r.fulfill({ json: job }));
+    await page.route(`**/v1/verify/bulk/${job.job_id}/why`, (r) =>
+      r.fulfill({ json: { job_id: job.job_id, status: "running", at: new Date().toISOString(), open_rows: 3219, receivers: [{ ...receiver, done_by: done }], unreached_nodes: [] } }),
+    );
+    const progress = page.getByRole("region", { name: "Progress" });
+    for (const [eta, minutes, want] of [
+      [3600, 146, "0.3 rows/s, about 2 h 26 min left"],
+      [16_080, 146, "0.3 rows/s, 2 h 26 min to 4 h 28 min left"],
+      [null, 146, "0.3 rows/s, at least 2 h 26 min left"],
+      [null, null, "0.3 rows/s"],
+    ]) {
+      job.eta_seconds = eta;
+      done = minutes && new Date(Date.now() + minutes * 60_000 + 30_000).toISOString();
+      await page.goto(`${base}/app/lists/${job.job_id}`);
+      await page.getByRole("region", { name: "What rows wait for" }).waitFor();
+      await progress.getByText(want, { exact: true }).waitFor();
+    }
+    await page.unrouteAll();
+  });
+
   step("many uploads stay in their corner, and their notes go", async ({ page, base }) => {
     await page.goto(`${base}/app/lists`);
     await page.route("**/v1/verify/bulk", (route) => (route.request().method() === "POST" ? route.fulfill({ status: 422, json: { detail: "file: there are no rows" } }) : route.continue()));

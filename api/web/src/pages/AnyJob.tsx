@@ -5,6 +5,7 @@ import { anyJob, isOver } from "../api/queries";
 import { counted, decimal, number } from "../format";
 import { Cut, Empty, Facts, JobBadge, Loaded, Moment, Page, Panel, To, Trouble } from "../parts";
 import { titleOf, usePace } from "../parts/JobTable";
+import { useTimeLeft } from "../parts/timeLeft";
 import { WhyPanel } from "../parts/WhyPanel";
 
 /** AnyJob is a job of any account, without its rows: how far it is, and what it waits for. */
@@ -31,7 +32,7 @@ export function AnyJob() {
 }
 
 function Shown({ job: j }: { job: Schemas["OperatorJob"] }) {
-  const pace = usePace(j);
+  const pace = usePace(j, useTimeLeft(j));
   return (
     <Page
       title={titleOf(j)}

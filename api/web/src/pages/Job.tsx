@@ -7,6 +7,7 @@ import { callback, isOver, job as jobQuery, jobProviders, reasons, session } fro
 import { bytes, counted, decimal, duration, exactly, number, share } from "../format";
 import { Ask, Badge, Busy, CopyButton, Cut, Empty, Facts, Icon, JobBadge, Loaded, Moment, More, Name, Note, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, Warning, type Column } from "../parts";
 import { titleOf, usePace } from "../parts/JobTable";
+import { useTimeLeft } from "../parts/timeLeft";
 import { WhyPanel } from "../parts/WhyPanel";
 import { useFragment } from "../search";
 import { deferred, downloads, resultsPath, statuses } from "../verdict";
@@ -188,7 +189,7 @@ function Ready({ job: j }: { job: Job }) {
 }
 
 function Going({ job: j }: { job: Job }) {
-  const pace = usePace(j);
+  const pace = usePace(j, useTimeLeft(j));
   return (
     <section className="panel" aria-label="Progress">
       <Group justify="space-between" mb="xs">

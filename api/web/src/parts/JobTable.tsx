@@ -28,18 +28,20 @@ export function Split({ counts }: { counts: Job["counts"] }) {
 
 const isBusy = (j: Job) => ["ready", "queued", "running", "finalizing", "cancelling", "paused"].includes(j.status);
 
-/** pace says how fast a job goes and when it will be done. */
-export function pace(j: Job): string {
+const rateLeft = (j: Job) => (j.eta_seconds ? `${duration(j.eta_seconds)} left` : "");
+
+/** pace says how fast a job goes and how long it still takes: at its rate, where that is not known better. */
+export function pace(j: Job, left = rateLeft(j)): string {
   if (j.status === "ready") return "Not started";
   if (j.status === "queued") return "Queued";
   if (j.status === "paused") return "Paused";
   if (j.status === "finalizing" || j.status === "cancelling") return "Writing the result file";
   const rate = j.rows_per_second > 0 ? `${decimal(j.rows_per_second)} rows/s` : "Running";
-  return j.eta_seconds ? `${rate}, ${duration(j.eta_seconds)} left` : rate;
+  return left ? `${rate}, ${left}` : rate;
 }
 
 /** usePace is that, while the server can tell. */
-export const usePace = (j: Job) => (useReached() || !isBusy(j) ? pace(j) : "Unknown while the server does not answer");
+export const usePace = (j: Job, left?: string) => (useReached() || !isBusy(j) ? pace(j, left) : "Unknown while the server does not answer");
 
 /** receiver names whom rows wait for. */
 export const receiver = (provider: string) => (provider === "dns" ? "DNS" : provider);

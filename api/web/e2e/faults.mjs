@@ -69,18 +69,27 @@ export function faults(step) {
     await panel.getByRole("button", { name: /^Dismiss/ }).click();
   });
 
-  step("a limit is told in words of people", async ({ page }) => {
+  step("a limit is told in words of people, and the button waits as long", async ({ page }) => {
+    let wait = 3583;
     await page.route("**/v1/verify/bulk", (route) => {
       if (route.request().method() !== "POST") return route.continue();
-      const detail = "The limit of 2 uploads an hour is reached: wait 3583 seconds (Retry-After).";
-      return route.fulfill({ status: 429, headers: { "Retry-After": "3583" }, json: { detail } });
+      const detail = `The limit of 2 uploads an hour is reached: wait ${wait} seconds (Retry-After).`;
+      return route.fulfill({ status: 429, headers: { "Retry-After": String(wait) }, json: { detail } });
     });
     await choose(page, csv("third.csv", "email\nann@third.example\n"));
     await page.getByRole("button", { name: "Upload and verify" }).click();
     const panel = page.getByRole("region", { name: "Uploads" });
     await panel.getByText("The limit of 2 uploads an hour is reached. Try again in about an hour.").waitFor();
+    const again = panel.getByRole("button", { name: "Try again" });
+    assert.ok(await again.isDisabled());
+    await panel.getByRole("button", { name: /^Dismiss/ }).click();
+    wait = 2;
+    await choose(page, csv("third.csv", "email\nann@third.example\n"));
+    await page.getByRole("button", { name: "Upload and verify" }).click();
+    await panel.getByText("Try again in 2 seconds.").waitFor();
+    assert.ok(await again.isDisabled());
     await page.unroute("**/v1/verify/bulk");
-    await panel.getByRole("button", { name: "Try again" }).click();
+    await again.click(); // once it can be clicked
     await panel.getByRole("link", { name: "Open the job" }).click();
   });
 
@@ -138,6 +147,7 @@ export function faults(step) {
     await page.getByRole("button", { name: "Sign in" }).click();
     const panel = page.getByRole("region", { name: "Uploads" });
     await panel.getByText("Your session expired before the upload was accepted").waitFor();
+    await page.waitForFunction(() => document.activeElement?.tagName === "H1" && document.activeElement.textContent === "Jobs");
     assert.equal(await page.getByText("API key is missing").count(), 0);
     await panel.getByRole("button", { name: "Try again" }).click();
     await panel.getByRole("link", { name: "Open the job" }).waitFor();
@@ -159,7 +169,7 @@ export function faults(step) {
     const job = { ...real, job_id: "0".repeat(32), status: "running", finished_at: null, total_rows: 500, processed: 200, percent: 40, rows_per_second: 10, eta_seconds: 30 };
     await page.route(`**/v1/verify/bulk/${job.job_id}`, (route) => route.fulfill({ json: job }));
     await page.goto(`${base}/app/lists/${job.job_id}`);
-    await page.getByText("10 rows/s, 30 s left").waitFor();
+    await page.getByText("10 rows/s, about 30 s left").waitFor();
     await page.waitForFunction(() => performance.getEntriesByType("resource").some((e) => /Suppressions/.test(e.name))); // the last page
     await page.unroute(`**/v1/verify/bulk/${job.job_id}`);
     await page.context().setOffline(true);

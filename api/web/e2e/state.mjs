@@ -203,6 +203,33 @@ export function state(step) {
     await page.unrouteAll();
   });
 
+  step("eight tabs are live by one stream, and go on when the tab that has it is closed", async ({ page, base }) => {
+    const streams = new Map();
+    page.context().on("request", (r) => r.url().endsWith("/v1/dash/events") && streams.set(r, r.frame().page()));
+    page.context().on("requestfailed", (r) => streams.delete(r));
+    await page.goto(`${base}/app/lists`);
+    await heading(page, "Jobs");
+    const more = [];
+    for (let i = 0; i < 7; i++) {
+      const tab = await page.context().newPage();
+      more.push(tab);
+      await tab.goto(`${base}/app/lists`);
+      await tab.getByText("· live").waitFor();
+    }
+    assert.equal(streams.size, 1);
+    await upload(page, "told.csv", "email\nann@told.example\n");
+    await more.at(-1).getByRole("link", { name: "told.csv" }).waitFor();
+    const leader = [...streams.values()][0];
+    const others = [page, ...more].filter((p) => p !== leader);
+    if (leader === page) await page.goto("about:blank");
+    else await leader.close();
+    await upload(others[0], "after.csv", "email\nann@after.example\n");
+    await others.at(-1).getByRole("link", { name: "after.csv" }).waitFor();
+    for (const tab of more) await tab.close();
+    await page.goto(`${base}/app`);
+    await heading(page, "Overview");
+  });
+
   step("many uploads stay in their corner, and their notes go", async ({ page, base }) => {
     await page.goto(`${base}/app/lists`);
     await page.route("**/v1/verify/bulk", (route) => (route.request().method() === "POST" ? route.fulfill({ status: 422, json: { detail: "file: there are no rows" } }) : route.continue()));

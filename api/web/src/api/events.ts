@@ -31,44 +31,97 @@ export function useLiveness(): Liveness {
 
 const retryAfter = 15_000;
 
-/** follow keeps what pages show true while the page is looked at, until the returned function is called. */
-export function follow(client: QueryClient): () => void {
-  let source: EventSource | undefined;
-  let timer: ReturnType<typeof setTimeout> | undefined;
+interface News {
+  credits: Credits;
+  jobs: Job[];
+}
 
-  function close() {
-    source?.close();
-    source = undefined;
-    clearTimeout(timer);
-    become("asking");
+/** Word is what tabs of one session tell each other: the news, that they come no more, that the session is over, or that a tab
+ * that has just come wants the latest. */
+type Word = { session: string } & ({ news: News } | { lost: true } | { ended: true } | { wants: true });
+
+/** follow keeps what pages show true while the page is looked at, until the returned function is called. A browser opens six
+ * connections to a server, so one tab has the stream, by a lock that ends with it, and tells the others. Where pages without TLS
+ * have no locks, each tab asks. */
+export function follow(client: QueryClient, session: string): () => void {
+  if (typeof EventSource === "undefined" || typeof BroadcastChannel === "undefined" || !navigator.locks) return () => {};
+  const channel = new BroadcastChannel("probity.events");
+  const tell = (word: Word) => channel.postMessage(word);
+  let latest: News | null = null; // of the stream that this tab has
+  let looking: AbortController | null = null; // while the page is looked at
+
+  channel.onmessage = ({ data: word }: MessageEvent<Word>) => {
+    if (word.session !== session) return;
+    if ("wants" in word) {
+      if (latest) tell({ session, news: latest });
+    } else if ("ended" in word) signedOut();
+    else if (!looking) return;
+    else if ("news" in word) hear(word.news);
+    else become("asking");
+  };
+
+  function hear(news: News) {
+    become("live");
+    apply(client, news);
   }
 
-  function open() {
-    close();
-    if (document.hidden || typeof EventSource === "undefined") return;
-    source = new EventSource("/v1/dash/events");
-    source.addEventListener("state", (event) => {
-      become("live");
-      apply(client, JSON.parse(event.data) as { credits: Credits; jobs: Job[] });
+  /** lead has the stream until the page is looked at no more. */
+  function lead(signal: AbortSignal): Promise<void> {
+    return new Promise((done) => {
+      let source: EventSource;
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      function open() {
+        source = new EventSource("/v1/dash/events");
+        source.addEventListener("state", (event) => {
+          latest = JSON.parse(event.data) as News;
+          hear(latest);
+          tell({ session, news: latest });
+        });
+        source.addEventListener("ended", () => {
+          tell({ session, ended: true });
+          signedOut();
+        });
+        source.onerror = () => {
+          latest = null;
+          become("asking");
+          tell({ session, lost: true });
+          ask();
+          if (source.readyState === EventSource.CLOSED) timer = setTimeout(open, retryAfter);
+        };
+      }
+      open();
+      signal.addEventListener("abort", () => {
+        clearTimeout(timer);
+        source.close();
+        latest = null;
+        done();
+      });
     });
-    source.addEventListener("ended", signedOut);
-    source.onerror = () => {
-      become("asking");
-      ask();
-      if (source?.readyState === EventSource.CLOSED) timer = setTimeout(open, retryAfter);
-    };
   }
 
-  open();
-  document.addEventListener("visibilitychange", open);
+  function look() {
+    looking?.abort();
+    looking = null;
+    become("asking");
+    if (document.hidden) return;
+    const { signal } = (looking = new AbortController());
+    tell({ session, wants: true });
+    navigator.locks.request("probity.events", { signal }, () => (signal.aborted ? undefined : lead(signal))).catch(() => {}); // looked at no more while it waited
+  }
+
+  look();
+  document.addEventListener("visibilitychange", look);
   return () => {
-    document.removeEventListener("visibilitychange", open);
-    close();
+    document.removeEventListener("visibilitychange", look);
+    looking?.abort();
+    looking = null;
+    channel.close();
+    become("asking");
   };
 }
 
 /** apply puts news where the pages look for it. */
-export function apply(client: QueryClient, news: { credits: Credits; jobs: Job[] }) {
+export function apply(client: QueryClient, news: News) {
   client.setQueryData(["credits"], news.credits);
   client.setQueryData(["jobs", "recent"], (old: { next_cursor: string | null } | undefined) => ({
     jobs: news.jobs,

@@ -63,7 +63,7 @@ export function Logo() {
 export function Shell({ visit, page }: { visit: Visit; page: ReactNode }) {
   const [opened, { toggle, close }] = useDisclosure(false);
   const client = useQueryClient();
-  useEffect(() => follow(client), [client, visit.session_id]);
+  useEffect(() => follow(client, visit.session_id), [client, visit.session_id]);
   useEffect(preloadPages, []);
   return (
     <AppShell header={{ height: 56 }} navbar={{ width: 232, breakpoint: "sm", collapsed: { mobile: !opened } }} padding={{ base: "sm", sm: "lg" }}>

@@ -82,15 +82,30 @@ export function Trouble({ error, again }: { error: unknown; again?: () => void }
             Request <span className="mono">{id}</span>
           </Text>
         )}
-        {again && worthAgain(error) && (
-          <Button size="compact-sm" variant="default" onClick={again}>
-            Try again
-          </Button>
-        )}
+        {again && <Again key={id} error={error} again={again} size="compact-sm" />}
       </Stack>
     </Alert>
   );
 }
+
+/** Again tries what failed once more, where that may help, and not before the server wants it. */
+export function Again({ error, again, ...rest }: { error: unknown; again: () => void } & ButtonProps) {
+  const after = error instanceof ApiError ? error.retryAfter : 0;
+  const [waits, setWaits] = useState(after > 0);
+  useEffect(() => {
+    if (after === 0) return;
+    const timer = setTimeout(() => setWaits(false), Math.min(after * 1000, longestTimer));
+    return () => clearTimeout(timer);
+  }, [after]);
+  if (!worthAgain(error)) return null;
+  return (
+    <Button variant="default" disabled={waits} onClick={again} {...rest}>
+      Try again
+    </Button>
+  );
+}
+
+const longestTimer = 2 ** 31 - 1; // milliseconds; a longer one ends at once
 
 /** Warning is what should be known before it goes wrong, or is gone. */
 export function Warning({ title, children }: { title?: ReactNode; children: ReactNode }) {

@@ -3,10 +3,10 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import type { Job } from "../api/client";
-import { words, worthAgain } from "../api/client";
+import { words } from "../api/client";
 import { recentJobs } from "../api/queries";
 import { bytes, duration } from "../format";
-import { Icon, To } from "../parts";
+import { Again, Icon, To } from "../parts";
 import { abort, again, chooseAgain, dismiss, isUnderWay, recover, refusedColumn, resend, settle, useUploads, verifyAnyway, type Upload } from "./uploads";
 
 /** UploadPanel shows uploads on every page. */
@@ -82,13 +82,9 @@ function One({ upload: u, accepted }: { upload: Upload; accepted: (job: Job) => 
           </To>
         </Text>
       )}
-      {u.state === "failed" && worthAgain(u.error) && (
-        <Button size="compact-xs" variant="default" mt={6} onClick={() => again(u.id, accepted)}>
-          Try again
-        </Button>
-      )}
+      {u.state === "failed" && <Again error={u.error} again={() => again(u.id, accepted)} size="compact-xs" mt={6} />}
       {refusedColumn(u) && <OtherColumn upload={u} accepted={accepted} />}
-      {u.state === "broken" && <Again upload={u} accepted={accepted} />}
+      {u.state === "broken" && <SelectAgain upload={u} accepted={accepted} />}
     </div>
   );
 }
@@ -124,8 +120,8 @@ function OtherColumn({ upload: u, accepted }: { upload: Upload; accepted: (job: 
   );
 }
 
-/** Again takes the file of an upload that broke off once more: a browser keeps no file beyond its page. */
-function Again({ upload: u, accepted }: { upload: Upload; accepted: (job: Job) => void }) {
+/** SelectAgain takes the file of an upload that broke off once more: a browser keeps no file beyond its page. */
+function SelectAgain({ upload: u, accepted }: { upload: Upload; accepted: (job: Job) => void }) {
   const input = useRef<HTMLInputElement>(null);
   const [wrong, setWrong] = useState("");
   return (

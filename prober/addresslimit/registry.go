@@ -68,6 +68,18 @@ func (r *Registry) Acquire(source string, addr netip.Addr, limits engine.Limits,
 	return known, err
 }
 
+// Usage returns how much of the refusals of an hour a source has used at an address; the zero value is no limit.
+func (r *Registry) Usage(source string, addr netip.Addr, now time.Time) (refusals budget.Usage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l := r.limits[key{source, addr}]; l != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		_, refusals = l.budget.Usage(now)
+	}
+	return refusals
+}
+
 // ReleaseIdle drops limits that have no user and whose budgets are full.
 func (r *Registry) ReleaseIdle(now time.Time) {
 	r.mu.Lock()

@@ -22,6 +22,7 @@ func (s *session) reserveAddress(addr netip.Addr) bool {
 	}
 	l := q.lock()
 	longBacklog := l.budget.Pacing.Until()
+	l.limitedAt = addr
 	l.unlock()
 	noRoom := limit.Connect(s.priority, longBacklog, now)
 	if !noRoom.Denied {
@@ -29,6 +30,7 @@ func (s *session) reserveAddress(addr netip.Addr) bool {
 		return true
 	}
 	l = q.lock()
+	l.limitedUntil = noRoom.Until
 	s.host.block(s.priority, noRoom.Until, now)
 	l.unlock()
 	limit.Wait(q, addressWaiter{q, s.host}, s.priority, now)

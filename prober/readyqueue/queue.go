@@ -74,6 +74,8 @@ type locked struct {
 
 	delay            budget.Delay
 	denied           []*mxHost   // whose address limit has no room
+	limitedAt        netip.Addr  // the address whose limit was asked for room last
+	limitedUntil     time.Time   // it had none until then
 	timer            *time.Timer // dispatches; nil when not armed
 	timerAt          time.Time
 	noSenderIdentity bool // no host here may be asked: see session.connect
@@ -345,15 +347,16 @@ func (q *Queue) Unsent() []*hostqueue.Probe {
 	return l.waiting.Unsent()
 }
 
-// CloseIdle settles what has waited too long. It takes the queue out of use if that is idle and its budgets are full;
-// if there are many queues, also if its hourly budget is on disk. It returns false if the queue stays.
+// CloseIdle settles what has waited too long. It takes the queue out of use if that is idle and its budgets, and those
+// of its address, are full; if there are many queues, also if its hourly budget is on disk. It returns false if the
+// queue stays.
 func (q *Queue) CloseIdle(crowded bool, now time.Time) bool {
 	l := q.lock()
 	overdue := l.waiting.SettleOverdue(now, nil)
 	remembers := l.dropUnconfirmed(now) > 0 && !crowded
 	unused := l.probes == 0 && l.sessions == 0 && l.budget.Open() == 0 && !l.budget.LeaseRequested()
 	closes := unused && !remembers && now.After(l.delay.ConnectAllowedAt()) &&
-		(l.budget.Idle(now) || crowded && l.budget.MinuteBudgetsFull(now))
+		(l.budget.Idle(now) && !now.Before(l.limitedUntil) || crowded && l.budget.MinuteBudgetsFull(now))
 	if closes {
 		l.close()
 	}

@@ -23,6 +23,7 @@ import (
 	"probity/prober/conn"
 	"probity/prober/hostqueue"
 	"probity/prober/source"
+	"probity/prober/wire"
 	"probity/store/cache"
 )
 
@@ -50,7 +51,7 @@ func withTestQueue(t *testing.T, host string, f func(q *Queue)) {
 			Start:         func(func(soft, hard context.Context)) bool { return true },
 			Finish:        func(*Queue, []hostqueue.Finished, time.Time) {}, DropUnwanted: func(*Queue) {},
 			Suspect: func(*source.Source) {}}
-		env.Metrics.Connections = counter()
+		env.Metrics.Connections, env.Metrics.AddressWaits = counter(), counter()
 		env.Metrics.Failures = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "n"}, []string{"event"})
 		env.Table.Store(table)
 		q := New(env, table, &engine.Route{Fact: engine.FactMX, Key: host, Provider: table.Match([]string{host}),
@@ -323,4 +324,30 @@ func TestUnsentRecipientsDoNotChangeTheLatency(t *testing.T) {
 		require.False(t, s.recordTiming(l, time.Microsecond, 0))
 	}
 	require.Equal(t, 10, l.latency.WorthConnection(budget.MaxTransaction), "as many as in two set-ups of 250 ms")
+}
+
+// TestQueueOfAFullAddressShowsIt: the view of a queue whose own budget is unused says that the budget of its address
+// is used up, and the queue stays until it is not.
+func TestQueueOfAFullAddressShowsIt(t *testing.T) {
+	withTestQueue(t, "mx.vanity.example", func(q *Queue) {
+		now, at := time.Now(), netip.MustParseAddr("198.51.100.7")
+		limits := q.env.Table.Load().Unknown.Limits
+		full, err := q.env.AddressLimits.Acquire(q.Key.Source, at, limits, now)
+		require.NoError(t, err)
+		q.env.AddressLimits.RequestLeases()
+		require.NoError(t, q.env.BudgetLog.GrantLeases(now))
+		full.Reserve(&budget.Conn{}, limits.RefusalsPerHour, 0)
+		full.Settle(&budget.Conn{}, budget.Cost{Recipients: limits.RefusalsPerHour}, now)
+		require.Empty(t, q.View(now).Address)
+
+		require.False(t, newTestSession(q, "mx.vanity.example").reserveAddress(at))
+		v := q.View(now)
+		require.Equal(t, "exhausted", v.State)
+		require.WithinRange(t, v.Until, now.Add(time.Hour), now.Add(time.Hour+time.Minute))
+		require.Equal(t, at.String(), v.Address)
+		require.Equal(t, wire.Usage{Used: limits.RefusalsPerHour, Limit: limits.RefusalsPerHour}, v.AddressRefusals)
+		require.Zero(t, v.Refusals.Used)
+		require.False(t, q.CloseIdle(false, now.Add(time.Minute)))
+		require.True(t, q.CloseIdle(false, v.Until))
+	})
 }

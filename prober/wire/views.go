@@ -13,19 +13,22 @@ import (
 
 // ReadyQueue is a ready queue of a node as people see it: what of its budgets is used, and what holds it back.
 type ReadyQueue struct {
-	Route       string    `json:"route"` // "" stands for all routes of the identity
-	Egress      string    `json:"egress"`
-	Provider    string    `json:"provider"`
-	State       string    `json:"state"` // quarantined, paused, slowed, waiting, spent, busy, idle
-	Queued      int       `json:"queued"`
-	Connections Usage     `json:"connections"`
-	PerMinute   Usage     `json:"recipients_per_minute"`
-	Refusals    Usage     `json:"refusals_per_hour"`
-	Until       time.Time `json:"until,omitzero"`  // of what holds it back
-	Since       time.Time `json:"since,omitzero"`  // of the reply that was last acted on
-	Rule        string    `json:"rule,omitempty"`  // that read it
-	Reply       string    `json:"reply,omitempty"` // redacted
-	Host        string    `json:"host,omitempty"`  // that said it
+	Route       string `json:"route"` // "" stands for all routes of the identity
+	Egress      string `json:"egress"`
+	Provider    string `json:"provider"`
+	State       string `json:"state"` // quarantined, paused, slowed, waiting, spent, busy, idle
+	Queued      int    `json:"queued"`
+	Connections Usage  `json:"connections"`
+	PerMinute   Usage  `json:"recipients_per_minute"`
+	Refusals    Usage  `json:"refusals_per_hour"`
+	// the address that the routes of unknown hosts share their budgets at; empty: none is known
+	Address         string    `json:"address,omitempty"`
+	AddressRefusals Usage     `json:"address_refusals_per_hour,omitzero"`
+	Until           time.Time `json:"until,omitzero"`  // of what holds it back
+	Since           time.Time `json:"since,omitzero"`  // of the reply that was last acted on
+	Rule            string    `json:"rule,omitempty"`  // that read it
+	Reply           string    `json:"reply,omitempty"` // redacted
+	Host            string    `json:"host,omitempty"`  // that said it
 }
 
 // queueStates are the states, first those that matter most to an operator.

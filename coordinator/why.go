@@ -81,17 +81,15 @@ func jobAtWork(c *Coordinator, id string) *runningJob {
 	return nil
 }
 
-// leastCounted is how many answers of mail servers a share of refusals needs.
-const leastCounted = 30
+// assumedAnswers is how many answers of mail servers the share that plans assume is worth.
+const assumedAnswers = 30
 
-// refusedShare returns the share of refused addresses among those that mail servers answered so far, or that which
+// refusedShare returns the share of refused addresses among those that mail servers answered so far, and those that
 // plans assume.
 func refusedShare(t *progress.Counts) float64 {
-	refused := t[engine.ReasonMailboxNotFound] + t[engine.ReasonMailboxDisabled]
+	refused := t[engine.ReasonMailboxNotFound] + t[engine.ReasonMailboxDisabled] + t[engine.ReasonMailboxFull] +
+		t[engine.ReasonBlocked] + t[engine.ReasonUnclearRefusal] + t[engine.ReasonRelayDenied]
 	accepted := t[engine.ReasonNone] + t[engine.ReasonCatchAll] + t[engine.ReasonAcceptedUnconfirmed] +
-		t[engine.ReasonRoleAccount]
-	if refused+accepted < leastCounted {
-		return plan.DefaultRefused
-	}
-	return float64(refused) / float64(refused+accepted)
+		t[engine.ReasonRoleAccount] + t[engine.ReasonPossibleTypo] + t[engine.ReasonLowQuality]
+	return (float64(refused) + assumedAnswers*plan.DefaultRefused) / (float64(refused+accepted) + assumedAnswers)
 }

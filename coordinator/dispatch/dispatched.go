@@ -171,6 +171,7 @@ func (dc *dispatchedChunk) collect(r wire.Results) {
 			dc.logRows = append(dc.logRows, row)
 		case job.cfg.Progress.Add(a.Number, &res.Verdict):
 			dc.answered++
+			job.decoys.record(dc.rows.Batch[p].Address.Domain(), &res.Verdict)
 			dc.logRows = append(dc.logRows, logEntry(&a, jobfiles.Final, &res.Verdict))
 		}
 	}

@@ -28,6 +28,7 @@ type Job struct {
 	cfg        JobConfig
 	ctx        context.Context // set by Start
 	dispatched sync.WaitGroup
+	decoys     answeredDecoys
 
 	// The scheduler's mutex guards these.
 	queues   map[string]*classQueue
@@ -49,7 +50,7 @@ type Job struct {
 func (s *Scheduler) NewJob(cfg JobConfig) *Job {
 	return &Job{
 		scheduler: s, cfg: cfg, queues: map[string]*classQueue{}, sent: map[*dispatchedChunk]bool{},
-		rates: map[string]*classRate{}, finished: make(chan struct{}),
+		rates: map[string]*classRate{}, finished: make(chan struct{}), decoys: newAnsweredDecoys(),
 	}
 }
 

@@ -77,7 +77,7 @@ func (job *Job) readWaits(all []chunkWait, refused float64, most int) (waits []W
 			return nil, err
 		}
 		read += rows.Len()
-		waits = append(waits, byRoute(w.Wait, rows.Batch, refused)...)
+		waits = append(waits, job.byRoute(w.Wait, rows.Batch, refused)...)
 	}
 	return waits, nil
 }
@@ -92,7 +92,7 @@ func tailFirst(class string) int {
 // byRoute divides what the rows of a chunk wait for by their routes. The chunk may have open rows that are not read, as
 // they were answered meanwhile, and read ones that are no longer open: the count of the rows of a chunk of one route is
 // the scheduler's.
-func byRoute(w Wait, rows []wire.Row, refused float64) []Wait {
+func (job *Job) byRoute(w Wait, rows []wire.Row, refused float64) []Wait {
 	type domain struct{ route, name string }
 	addresses := map[domain]int{}
 	routes := map[string]*engine.Route{}
@@ -109,6 +109,9 @@ func byRoute(w Wait, rows []wire.Row, refused float64) []Wait {
 			divided[d.route] = one
 		}
 		due := plan.Expect(n, refused)
+		if job.decoys.has(d.name) {
+			due = plan.Load{Recipients: float64(n), Refused: float64(n) * refused}
+		}
 		one.Rows += int64(n)
 		one.Due.Recipients += due.Recipients
 		one.Due.Refused += due.Refused

@@ -51,9 +51,14 @@ type Receiver struct {
 	Opens  time.Time // when the first of the rows may be asked
 	DoneBy time.Time // when all are expected to be done; zero: not known
 
-	key      string // of its route
 	provider *engine.Provider
-	due      plan.Load
+	budget   *budget
+}
+
+// budget is what rows need of one budget: of a receiver, or of all that share an address.
+type budget struct {
+	due  plan.Load
+	used int // refusals of the hour
 }
 
 // Facts are what the explanation is made of.
@@ -79,10 +84,11 @@ func Explain(f *Facts) []Receiver {
 			byKey[key] = r
 		}
 		r.Rows += w.Rows
-		r.due.Recipients += w.Due.Recipients
-		r.due.Refused += w.Due.Refused
+		r.budget.due.Recipients += w.Due.Recipients
+		r.budget.due.Refused += w.Due.Refused
 		f.addTo(r, key, w)
 	}
+	f.joinBudgets(byKey)
 	if f.Unresolved > 0 {
 		byKey["\x00dns"] = &Receiver{Name: NameDNS, Rows: f.Unresolved,
 			Waits: []Wait{{For: ForDNS, Rows: f.Unresolved}}}
@@ -98,6 +104,33 @@ func Explain(f *Facts) []Receiver {
 	return receivers
 }
 
+// joinBudgets finds what is used of the budgets of receivers, and joins those that share an address.
+func (f *Facts) joinBudgets(byKey map[string]*Receiver) {
+	shared := map[string]*budget{} // by source and address
+	for i := range f.Queues {
+		q := &f.Queues[i]
+		r := byKey[q.Route]
+		if r == nil || q.Route == "" {
+			continue
+		}
+		r.budget.used = max(r.budget.used, q.Refusals.Used, q.AddressRefusals.Used)
+		if q.Address == "" {
+			continue
+		}
+		at := q.Egress + " " + q.Address
+		switch one := shared[at]; one {
+		case nil:
+			shared[at] = r.budget
+		case r.budget:
+		default:
+			one.due.Recipients += r.budget.due.Recipients
+			one.due.Refused += r.budget.due.Refused
+			one.used = max(one.used, r.budget.used)
+			r.budget = one
+		}
+	}
+}
+
 // keyOf is the key of the route of rows, as ready queues have it; empty for rows of the tail that were not read.
 func (f *Facts) keyOf(w *dispatch.Wait) string {
 	switch {
@@ -110,7 +143,7 @@ func (f *Facts) keyOf(w *dispatch.Wait) string {
 }
 
 func (f *Facts) newReceiver(key string, w *dispatch.Wait) *Receiver {
-	r := &Receiver{key: key, provider: f.Table.Provider(key), Name: NameOf(f.Table, key)}
+	r := &Receiver{provider: f.Table.Provider(key), Name: NameOf(f.Table, key), budget: &budget{}}
 	switch {
 	case key == "":
 		r.Name = NameOthers
@@ -244,13 +277,17 @@ func mostUsed(q *fleet.ReadyQueueReport) (limit string, used float64) {
 	for _, one := range [...]struct {
 		name string
 		wire.Usage
-	}{{"refusals_per_hour", q.Refusals}, {"recipients_per_minute", q.PerMinute}, {"connections", q.Connections}} {
+	}{{"refusals_per_hour", q.Refusals}, {"refusals_per_hour", q.AddressRefusals},
+		{"recipients_per_minute", q.PerMinute}, {"connections", q.Connections}} {
 		if one.Limit > 0 && float64(one.Used)/float64(one.Limit) > used {
 			limit, used = one.name, float64(one.Used)/float64(one.Limit)
 		}
 	}
 	return limit, used
 }
+
+// budgetSlots is how finely a prober counts an hour: what was used is free again up to one slot later.
+const budgetSlots = 60
 
 // setTimes sets when the first rows of a receiver may be asked, and when all are expected to be done: budgets are used
 // in bursts, so the windows that the rows need after the first are added to that time. A further deferral of deferred
@@ -277,25 +314,14 @@ func (f *Facts) setTimes(r *Receiver) {
 		return
 	}
 	p := *r.provider
-	if !closed.IsZero() {
-		p.Limits.RefusalsPerHour = f.usedRefusals(r)
-	}
-	r.DoneBy = latest(r.Opens.Add(plan.LeastTime(&p, r.due, f.Sources)), last)
-}
-
-// usedRefusals returns how many refusals of an hour jobs could use at a closed receiver: some of the budget is kept for
-// others.
-func (f *Facts) usedRefusals(r *Receiver) int {
-	most := 0
-	for i := range f.Queues {
-		if q := &f.Queues[i]; q.Route == r.key {
-			most = max(most, q.Refusals.Used)
+	if !closed.IsZero() && r.Asking+r.Queued == 0 {
+		// Jobs can use what they used before the receiver closed: some of the budget is kept for others.
+		if used := r.budget.used; used > 0 {
+			p.Limits.RefusalsPerHour = min(p.Limits.RefusalsPerHour, used)
 		}
 	}
-	if limit := r.provider.Limits.RefusalsPerHour; most == 0 || most > limit {
-		return limit
-	}
-	return most
+	span := plan.LeastTime(&p, r.budget.due, f.Sources)
+	r.DoneBy = latest(r.Opens.Add(span+span/budgetSlots), last)
 }
 
 func latest(a, b time.Time) time.Time {

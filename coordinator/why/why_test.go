@@ -8,6 +8,7 @@ import (
 
 	"probity/coordinator/dispatch"
 	"probity/coordinator/fleet"
+	"probity/coordinator/plan"
 	"probity/engine"
 	"probity/prober/wire"
 )
@@ -110,4 +111,31 @@ func TestRetryWaitsForTheBudgetToo(t *testing.T) {
 		{Class: "tail", Route: route, Kind: dispatch.WaitBudget, Rows: 50, At: in(40 * time.Minute)},
 	}})
 	require.Equal(t, in(40*time.Minute), got[0].Opens)
+}
+
+// TestReceiversOfOneAddressShareItsBudget: two hosts that lead to one address are done when its budget allowed all of
+// their rows.
+func TestReceiversOfOneAddressShareItsBudget(t *testing.T) {
+	table := engine.DefaultTable()
+	limit := table.Unknown.Limits.RefusalsPerHour
+	explain := func(address string) []Receiver {
+		f := Facts{Table: table, Sources: 1, Now: now}
+		for _, host := range []string{"mx.shop.example", "mx.club.example"} {
+			route := routeOf(host)
+			f.Waits = append(f.Waits, dispatch.Wait{Class: "tail", Route: route, Kind: dispatch.WaitBudget, Rows: 50,
+				Due: plan.Load{Recipients: 50, Refused: float64(2 * limit)}, At: in(time.Hour)})
+			q := queue(route.Key, "s1", "exhausted", time.Hour)
+			q.Refusals = wire.Usage{Used: limit / 2, Limit: limit}
+			if address != "" {
+				q.Address, q.AddressRefusals = address, wire.Usage{Used: limit, Limit: limit}
+			}
+			f.Queues = append(f.Queues, q)
+		}
+		return Explain(&f)
+	}
+	shared := explain("198.51.100.7")
+	require.Equal(t, shared[0].DoneBy, shared[1].DoneBy)
+	require.Equal(t, in(time.Hour+3*(time.Hour+time.Minute)), shared[0].DoneBy, "four windows for both")
+	require.Equal(t, "refusals_per_hour", shared[0].Waits[0].Limit)
+	require.Equal(t, shared[0].DoneBy, explain("")[0].DoneBy, "four windows of half the budget for each")
 }

@@ -18,6 +18,7 @@ import (
 // is not listed may import nothing of ours. Besides the commands internal/app alone joins prober and coordinator.
 // The rules hold for tests too, except that a test may use the simulated internet.
 var importRules = map[string][]string{
+	".": {"coordinator", "engine", "internal/app", "internal/nodeflags"},
 	"engine": {"engine/basis", "engine/control", "engine/phrase", "engine/redact", "engine/replyline", "engine/typo",
 		"engine/tomlfile"},
 	"engine/redact":       {},
@@ -240,7 +241,9 @@ func checkImports(t *testing.T, pkg, file string) {
 	for _, imp := range parsed.Imports {
 		name, err := strconv.Unquote(imp.Path.Value)
 		require.NoError(t, err)
-		if own, ok := strings.CutPrefix(name, ownImports); ok && !importAllowed(allowed, own) {
+		own, ok := strings.CutPrefix(name+"/", ownImports)
+		own = path.Clean(own)
+		if ok && !importAllowed(allowed, own) {
 			t.Errorf("%s: %s may not import %s", file, pkg, own)
 		}
 	}

@@ -22,8 +22,8 @@ const (
 	version    = "v1.2.3"
 )
 
-// TestModuleIsFetchedAndInstalled renames a copy of the module, publishes it in a module proxy of files, and installs
-// the program from there.
+// TestModuleIsFetchedAndInstalled renames a copy of the module, publishes it in a module proxy of files, installs
+// the program from there and imports the package.
 func TestModuleIsFetchedAndInstalled(t *testing.T) {
 	if os.Getenv(publishedEnv) == "" {
 		t.Skip("it compiles all packages under another name, which takes minutes: make published")
@@ -42,7 +42,42 @@ func TestModuleIsFetchedAndInstalled(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(run(t, dir, nil, filepath.Join(dir, "probity"), "version", "--json")),
 		&said))
 	require.Equal(t, version, said.Version)
+
+	module := t.TempDir() // of a program that imports the package
+	require.NoError(t, os.WriteFile(filepath.Join(module, "main.go"), []byte(importer), 0o600))
+	run(t, module, env, "go", "mod", "init", "importer.example")
+	run(t, module, env, "go", "get", modulePath+"@"+version)
+	run(t, module, env, "go", "mod", "tidy")
+	require.Equal(t, "INVALID invalid_syntax\n", run(t, module, env, "go", "run", "."))
 }
+
+// importer needs no server: its resolver is not asked.
+const importer = `package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net/netip"
+
+	"` + modulePath + `"
+)
+
+func main() {
+	v, err := probity.New(probity.Config{Resolvers: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	r, err := v.Verify(context.Background(), "not an address")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(r.Status, r.Reason)
+	if err := v.Close(); err != nil {
+		log.Fatal(err)
+	}
+}
+`
 
 // copyOfSources copies what Git knows of the module.
 func copyOfSources(t *testing.T) string {

@@ -118,7 +118,7 @@ func (r *Replies) awaitControl(p *Probe, seen *engine.Sighting) bool {
 }
 
 // settleRefusals takes those of the uncontrolled probes that are wanted, changes the evidence of each, and moves it on.
-func (q *Queue) settleRefusals(now time.Time, out *[]Finished, wanted func(*Probe) bool, change func(*Probe)) {
+func (q *Queue) settleRefusals(now time.Time, wanted func(*Probe) bool, change func(*Probe)) {
 	for n := q.uncontrolled.n; n > 0; n-- {
 		p := q.uncontrolled.pop()
 		if !wanted(p) {
@@ -129,18 +129,17 @@ func (q *Queue) settleRefusals(now time.Time, out *[]Finished, wanted func(*Prob
 		if change != nil {
 			change(p)
 		}
-		*out = q.set.Owner.Advance(p, now, Last, *out)
+		q.set.Owner.Advance(p, now, Last)
 		p.domain.RemoveIfEmpty()
 	}
 }
 
 // SettleUncontrolled settles the refusals that wait for the first recipient that the host accepts, if none is left that
 // it may accept.
-func (q *Queue) SettleUncontrolled(connections int, now time.Time, out []Finished) []Finished {
+func (q *Queue) SettleUncontrolled(connections int, now time.Time) {
 	if connections == 0 && !q.hasControl() {
-		q.settleRefusals(now, &out, func(p *Probe) bool { return q.noTargetLeft(p.Priority) }, nil)
+		q.settleRefusals(now, func(p *Probe) bool { return q.noTargetLeft(p.Priority) }, nil)
 	}
-	return out
 }
 
 // maxControlWait is how long a refusal waits for a control over another connection. Where targets are left, the hour of
@@ -149,7 +148,7 @@ const maxControlWait = 2 * time.Hour
 
 // SettleOverdue settles the refusals that have waited too long, and those that a single call waits for while no control
 // is known. They count, unless the host refused its control last.
-func (s *Set) SettleOverdue(now time.Time, out []Finished) []Finished {
+func (s *Set) SettleOverdue(now time.Time) {
 	done := map[*Queue]bool{}
 	for _, d := range s.domains {
 		q := d.queue
@@ -161,12 +160,11 @@ func (s *Set) SettleOverdue(now time.Time, out []Finished) []Finished {
 		if !q.memory.doubtful {
 			change = nil
 		}
-		q.settleRefusals(now, &out, func(p *Probe) bool {
+		q.settleRefusals(now, func(p *Probe) bool {
 			alone := p.Priority == budget.Single && !q.hasControl()
 			return p.connection == 0 && (alone || now.Sub(s.answeredAt(p)) > s.Owner.Scaled(maxControlWait))
 		}, change)
 	}
-	return out
 }
 
 // settleUncontrolled settles the refusals without a control for which no target is left.
@@ -175,7 +173,7 @@ func (r *Replies) settleUncontrolled() {
 	if q.hasControl() {
 		return
 	}
-	q.settleRefusals(r.Now, &r.Finished, func(p *Probe) bool {
+	q.settleRefusals(r.Now, func(p *Probe) bool {
 		return p.Priority == budget.Single || len(q.inFlight) == 0 && q.noTargetLeft(p.Priority)
 	}, nil)
 }
@@ -248,7 +246,7 @@ func (r *Replies) RecordReply(on *Progress, to Recipient, rcpt smtp.Rcpt, seen *
 		return p.refusedIn <= m.acceptsIn && p.refusedBefore <= m.acceptsAfter &&
 			(p.connection == on.Connection || p.connection == 0 && p.lastAnswer <= r.answersAtSend)
 	}
-	q.settleRefusals(r.Now, &r.Finished, after, func(p *Probe) {
+	q.settleRefusals(r.Now, after, func(p *Probe) {
 		kind, late := control.AcceptedSameConnection, r.Now.Sub(q.set.answeredAt(p))
 		if p.connection == 0 {
 			kind = control.AcceptedElsewhere
@@ -289,7 +287,7 @@ func (r *Replies) DeliverControl(g *Group, on Progress, a Answer) (refused bool)
 		m.doubtful = false
 		if q.controlsInFlight == 0 {
 			carried := func(p *Probe) bool { return p.connection == 0 && p.lastAnswer <= r.answersAtSend }
-			q.settleRefusals(r.Now, &r.Finished, carried, func(p *Probe) {
+			q.settleRefusals(r.Now, carried, func(p *Probe) {
 				if p.refusedIn > g.controlledTo || p.refusedBefore > m.acceptsAfter {
 					disbelieve(p)
 				}
@@ -305,9 +303,9 @@ func (r *Replies) DeliverControl(g *Group, on Progress, a Answer) (refused bool)
 		if r.place == placeBehind && m.acceptsIn < placeBehind {
 			m.suspectedMost = 1
 		}
-		q.settleRefusals(r.Now, &r.Finished, ended, disbelieve)
+		q.settleRefusals(r.Now, ended, disbelieve)
 	default: // it says nothing about the host
-		q.settleRefusals(r.Now, &r.Finished, ended, nil)
+		q.settleRefusals(r.Now, ended, nil)
 	}
 	return refused
 }
@@ -329,7 +327,7 @@ func disbelieve(p *Probe) { p.Ev.Seen[len(p.Ev.Seen)-1].Finding = RefusesKnown()
 // for a third one.
 func (r *Replies) controlUnanswered() {
 	r.queue.controlsInFlight--
-	r.queue.settleRefusals(r.Now, &r.Finished, func(p *Probe) bool { return p.connection == 0 }, nil)
+	r.queue.settleRefusals(r.Now, func(p *Probe) bool { return p.connection == 0 }, nil)
 }
 
 // Carry leaves the refusals of a connection that wait to the host's next one: it has ended, or serves another host.
@@ -343,15 +341,14 @@ func (q *Queue) Carry(connection uint32) {
 
 // EndConnection settles or carries over what a connection has left. Its refusals wait for the host's next one, but no
 // single call does. Those that came after a refused control are not believed.
-func (q *Queue) EndConnection(connection uint32, now time.Time, out []Finished) []Finished {
+func (q *Queue) EndConnection(connection uint32, now time.Time) {
 	if q.memory.doubtful {
-		q.settleRefusals(now, &out, func(p *Probe) bool { return p.connection == connection }, disbelieve)
-		return out
+		q.settleRefusals(now, func(p *Probe) bool { return p.connection == connection }, disbelieve)
+		return
 	}
 	single := func(p *Probe) bool { return p.connection == connection && p.Priority == budget.Single }
-	q.settleRefusals(now, &out, single, nil)
+	q.settleRefusals(now, single, nil)
 	q.Carry(connection)
-	return out
 }
 
 // carried counts the refusals of a priority that wait for the control on any connection.

@@ -166,7 +166,7 @@ func (q *Queue) pendingRing(decoy *decoy) *ring.Ring[*Domain] {
 }
 
 // deliverDecoy gives the decoy's sighting to all probes that wait for it.
-func (d *Domain) deliverDecoy(seen engine.Sighting, now time.Time, out []Finished) []Finished {
+func (d *Domain) deliverDecoy(seen engine.Sighting, now time.Time) {
 	d.decoy.state = decoyKnown
 	d.decoy.tries = 0
 	d.decoy.unresolvedTries = 0
@@ -179,9 +179,8 @@ func (d *Domain) deliverDecoy(seen engine.Sighting, now time.Time, out []Finishe
 			continue
 		}
 		d.appendDecoy(p)
-		out = d.queue.set.Owner.Advance(p, now, Last, out)
+		d.queue.set.Owner.Advance(p, now, Last)
 	}
-	return out
 }
 
 // recordNamed completes the sighting of a temporary reply to the decoy that names an unknown user. It counts when the
@@ -216,8 +215,7 @@ func unansweredDecoy(d *Domain, e engine.Event, now time.Time) engine.Sighting {
 // maxDecoyTries the waiting probes go on without a reply. It reports whether decoys are pending still, and whether each
 // of them has failed once only: then the next try comes soon, as a host may refuse a greeting for a moment and a single
 // call may wait.
-func (q *Queue) FailDecoys(e engine.Event, ours bool, now time.Time,
-	out []Finished) (finished []Finished, pending, soon bool) {
+func (q *Queue) FailDecoys(e engine.Event, ours bool, now time.Time) (pending, soon bool) {
 	soon = true
 	for _, d := range q.DropPendingDecoys() {
 		decoy := &d.decoy
@@ -233,11 +231,11 @@ func (q *Queue) FailDecoys(e engine.Event, ours bool, now time.Time,
 		case decoy.tries < maxDecoyTries && decoy.unresolvedTries < maxUnresolvedTries:
 			d.requestDecoy()
 		default:
-			out = d.deliverDecoy(unansweredDecoy(d, e, now), now, out)
+			d.deliverDecoy(unansweredDecoy(d, e, now), now)
 			d.RemoveIfEmpty()
 		}
 	}
-	return out, q.pendingDecoyCount() > 0, soon
+	return q.pendingDecoyCount() > 0, soon
 }
 
 // DropPendingDecoys drops the pending decoys and returns their domains.

@@ -134,7 +134,7 @@ func (r *Replies) DeliverTarget(p *Probe, seen engine.Sighting) {
 	if r.awaitControl(p, &seen) {
 		return
 	}
-	r.Finished = r.queue.set.Owner.Advance(p, r.Now, First, r.Finished)
+	r.queue.set.Owner.Advance(p, r.Now, First)
 }
 
 // Recycle takes the sightings of a probe that has ended: its verdict has copies, and only its owner used them.

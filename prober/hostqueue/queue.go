@@ -19,8 +19,8 @@ const (
 
 // Owner is the ready queue that a Set belongs to. Its lock is held in all methods.
 type Owner interface {
-	// Advance moves a probe as far as it gets without asking a host, and appends it to out if it is finished.
-	Advance(p *Probe, now time.Time, at Place, out []Finished) []Finished
+	// Advance moves a probe as far as it gets without asking a host.
+	Advance(p *Probe, now time.Time, at Place)
 	// Schedule is called when a host has more work of a priority.
 	Schedule(q *Queue, priority budget.Priority)
 	// Emptied is called when a host has no domain any more.
@@ -272,24 +272,22 @@ func (s *Set) Unsent() (unsent []*Probe) {
 }
 
 // ReleaseWaiters advances all probes that wait for a decoy, except where it is being asked: none will be asked now.
-func (s *Set) ReleaseWaiters(now time.Time, out []Finished) []Finished {
+func (s *Set) ReleaseWaiters(now time.Time) {
 	for _, d := range s.domains {
 		if d.decoy.state != decoyAsking {
-			out = d.releaseWaiters(now, out)
+			d.releaseWaiters(now)
 		}
 		d.RemoveIfEmpty()
 	}
-	return out
 }
 
 // releaseWaiters advances all probes that wait for a decoy which will not be asked.
-func (d *Domain) releaseWaiters(now time.Time, out []Finished) []Finished {
+func (d *Domain) releaseWaiters(now time.Time) {
 	decoy := &d.decoy
 	decoy.tries, decoy.unresolvedTries, decoy.asked = 0, 0, 0
 	for n := decoy.waiting.n; n > 0; n-- {
-		out = d.queue.set.Owner.Advance(decoy.waiting.pop(), now, Last, out)
+		d.queue.set.Owner.Advance(decoy.waiting.pop(), now, Last)
 	}
-	return out
 }
 
 // Waiting counts the probes and decoys of a priority that wait for a connection.

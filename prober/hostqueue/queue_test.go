@@ -13,7 +13,7 @@ import (
 // idleOwner is the owner of a set that asks no host.
 type idleOwner struct{}
 
-func (idleOwner) Advance(*Probe, time.Time, Place, []Finished) []Finished {
+func (idleOwner) Advance(*Probe, time.Time, Place) {
 	panic("no probe is to be moved")
 }
 func (idleOwner) Schedule(*Queue, budget.Priority)     {}

@@ -64,7 +64,7 @@ func (r *Replies) DeliverDecoy(d *Domain, seen engine.Sighting, g *Group, behind
 		r.recordRefusal(q.set.Answers)
 		q.refusal = q.witness(seen, d.decoy.local)
 	}
-	r.Finished = d.deliverDecoy(seen, r.Now, r.Finished)
+	d.deliverDecoy(seen, r.Now)
 	if keep {
 		r.keepFact(d)
 	}
@@ -88,13 +88,13 @@ func (r *Replies) Unanswered(to Recipient, e engine.Event, wasAsked, mayConnect 
 		return
 	case !mayConnect:
 		decoy.state = decoyUnknown
-		r.Finished = d.releaseWaiters(r.Now, r.Finished)
+		d.releaseWaiters(r.Now)
 		return
 	case decoy.tries < maxDecoyTries && decoy.asked < MaxSends:
 		d.requestDecoy()
 		return
 	}
-	r.Finished = d.deliverDecoy(unansweredDecoy(d, e, r.Now), r.Now, r.Finished)
+	d.deliverDecoy(unansweredDecoy(d, e, r.Now), r.Now)
 }
 
 // ConfirmSuspects confirms the suspect decoys that were accepted before a recipient was sent that is refused now. Those
@@ -122,7 +122,7 @@ func (r *Replies) ConfirmSuspects() {
 func (r *Replies) keepFact(d *Domain) {
 	if f, ok := cache.FactOf(&d.decoy.sighting); ok {
 		f.Message, f.Source = redact.Text(d.decoy.sighting.Reply.Text(), d.decoy.local), d.queue.set.Source
-		r.Facts = append(r.Facts, DomainFact{d.Name, d.queue.Name, f})
+		r.unproven.Facts = append(r.unproven.Facts, DomainFact{d.Name, d.queue.Name, f})
 	}
 }
 

@@ -89,7 +89,7 @@ func (r *Replies) requeueAll(g *Group, u Unanswered, tried bool) {
 		if to.Probe == nil {
 			r.Unanswered(to, u.Outcome.Fault.Event, tried, u.MayConnect())
 		} else {
-			r.Finished = r.queue.set.Owner.Advance(to.Probe, r.Now, First, r.Finished)
+			r.queue.set.Owner.Advance(to.Probe, r.Now, First)
 		}
 	}
 }
@@ -132,6 +132,6 @@ func (r *Replies) RequeueUnanswered(g *Group, u Unanswered) {
 				to.Probe.connectionLosses++ // as it weighs in engine.Next
 			}
 		}
-		r.Finished = q.set.Owner.Advance(to.Probe, r.Now, First, r.Finished)
+		q.set.Owner.Advance(to.Probe, r.Now, First)
 	}
 }

@@ -21,23 +21,22 @@ import (
 
 // Replies handles the replies to one group of transactions.
 type Replies struct {
-	Now      time.Time
-	Finished []Finished
-	Facts    []DomainFact // what decoys have shown, to be kept
+	Now time.Time
 
 	queue           *Queue
+	unproven        *Unproven // of the connection
 	answersAtSend   uint64
 	first           int              // index of the first answer of the present transaction
 	place           place            // of the present answer
 	becameAcceptAll *engine.Sighting // the decoy that showed that every recipient is accepted now
 }
 
-// NewReplies begins to handle the replies to a group; finished is appended to.
-func (q *Queue) NewReplies(g *Group, now time.Time, finished []Finished) Replies {
+// NewReplies begins to handle the replies to a group on a connection.
+func (q *Queue) NewReplies(g *Group, to *Unproven, now time.Time) Replies {
 	if i := slices.Index(q.inFlight, sentGroup{g.answersAtSend, len(g.Recipients)}); i >= 0 {
 		q.inFlight = slices.Delete(q.inFlight, i, i+1)
 	}
-	return Replies{Now: now, Finished: finished, queue: q, answersAtSend: g.answersAtSend}
+	return Replies{Now: now, queue: q, unproven: to, answersAtSend: g.answersAtSend}
 }
 
 // Answer is the reply to the recipient of a group.
@@ -242,7 +241,7 @@ func (r *Replies) releaseConfirmed(d *Domain) {
 			d.decoy.waiting.push(p)
 			continue
 		}
-		r.Finished = set.Owner.Advance(p, r.Now, Last, r.Finished)
+		set.Owner.Advance(p, r.Now, Last)
 	}
 	d.RemoveIfEmpty()
 }

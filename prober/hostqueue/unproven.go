@@ -15,17 +15,11 @@ type Unproven struct {
 	Facts    []DomainFact
 }
 
-// Add adds what a transaction came to.
-func (u *Unproven) Add(r *Replies) {
-	u.Finished = append(u.Finished, r.Finished...)
-	u.Facts = append(u.Facts, r.Facts...)
-}
-
 // maxUnproven is how many transactions a connection carries while its answers are unproven.
 const maxUnproven = 8
 
 // Overdue reports whether what is unproven must wait no longer for the end of its connection: answers of single calls
-// for nothing but their decoys, those of jobs for maxHeld transactions.
+// for nothing but their decoys, those of jobs for maxUnproven transactions.
 func (u *Unproven) Overdue(at *Queue, transactions int) bool {
 	if slices.ContainsFunc(u.Finished, func(f Finished) bool { return f.Probe.Priority == budget.Single }) {
 		return at.Waiting(budget.Single) == 0
@@ -35,7 +29,7 @@ func (u *Unproven) Overdue(at *Queue, transactions int) bool {
 
 // Void takes back all that a connection has shown: its replies to targets and decoys count for nothing, and are asked
 // for again. why is what targets see instead; EventReply for nothing. All probes that were answered are in the queue
-// again, how many is returned, and what comes of them is unproven instead.
+// again, and how many is returned.
 func (u *Unproven) Void(at *Queue, number uint32, why engine.Event, now time.Time) (queued int) {
 	s := at.set
 	for _, d := range s.domains {
@@ -63,7 +57,7 @@ func (u *Unproven) Void(at *Queue, number uint32, why engine.Event, now time.Tim
 	}
 	*u = Unproven{}
 	for _, p := range again {
-		u.Finished = s.Owner.Advance(p, now, First, u.Finished)
+		s.Owner.Advance(p, now, First)
 	}
 	return queued
 }

@@ -1,18 +1,17 @@
 package readyqueue
 
 import (
-	"net/netip"
 	"time"
 )
 
 // maxAddressWait bounds the wait for a wake-up by the address limit.
 const maxAddressWait = 30 * time.Second
 
-// reserveAddress reserves a connection in the budget of an address. If there is no room, the host is blocked until
-// there is. It is blocked before it waits, so that no wake-up is missed.
-func (s *session) reserveAddress(addr netip.Addr) bool {
+// reserveAddress reserves a connection in the budget of the session's address. If there is no room, the host is blocked
+// until there is. It is blocked before it waits, so that no wake-up is missed.
+func (s *session) reserveAddress() bool {
 	q, env, now := s.queue, s.queue.env, time.Now()
-	limit, err := env.AddressLimits.Acquire(s.source.Name, addr,
+	limit, err := env.AddressLimits.Acquire(s.source.Name, s.addr,
 		s.source.WarmUpLimits(env.Table.Load().Unknown.Limits, now), now)
 	if err != nil {
 		env.logUnreadable(err)
@@ -22,7 +21,7 @@ func (s *session) reserveAddress(addr netip.Addr) bool {
 	}
 	l := q.lock()
 	longBacklog := l.budget.Pacing.Until()
-	l.limitedAt = addr
+	l.limitedAt = s.addr
 	l.unlock()
 	noRoom := limit.Connect(s.priority, longBacklog, now)
 	if !noRoom.Denied {

@@ -2,7 +2,6 @@ package readyqueue
 
 import (
 	"context"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -12,94 +11,103 @@ import (
 	"probity/prober/budget"
 	"probity/prober/conn"
 	"probity/prober/hosthealth"
-	"probity/prober/hostqueue"
 	"probity/prober/source"
 )
 
-// connect resolves, dials and greets the session's host. If that fails, it reports the reason to the queue: no
-// recipient could be sent on this connection.
+// connect looks the session's host up, dials it and greets it. It returns false if no recipient can be sent on this
+// connection; what that says of the host, of its address or of the source is recorded then.
 func (s *session) connect(ctx context.Context) bool {
-	q, env, began := s.queue, s.queue.env, time.Now()
-	reenter := s.seat.LeaveWhileWaiting()
-	addrs, event := env.Opener.Addresses(ctx, s.host.Name, q.Source)
-	reenter()
-	// The address of the session's pool, if the host is still there, else the preferred one.
-	l := q.lock()
-	addr, was := l.shared.preferredAddr(addrs), s.pool
-	if was != nil && slices.Contains(addrs, was.addr) && !l.hostHealth.AddressFailed(was.addr, began) {
-		addr = was.addr
-	}
-	s.addr, s.addrs, s.dialogue = addr, addrs, l.hostHealth.Dialogue(s.host.Name, began)
-	s.onTrial = (q.unknownProvider || s.dialogue.Careful) && !s.dialogue.Confirmed
-	if l.shared.sharesByAddress(s.host) {
-		s.host.lookup.at = time.Now()
-		l.shared.setHostAddr(s.host, addr)
-	}
-	if event == engine.EventReply {
-		s.source = env.Opener.SourceFor(addr, q.Source)
-		l.shared.attach(s, addr)
-		if was != nil && s.pool != was {
-			l.dispatch(time.Now()) // for hosts that requested this session
-		}
-	}
-	l.unlock()
-	f := smtp.Fault{Event: event}
+	q, env := s.queue, s.queue.env
+	began := time.Now()
+	f := smtp.Fault{Event: s.lookUp(ctx, began)}
 	switch {
 	case ctx.Err() != nil:
 		return false
-	case event != engine.EventReply:
+	case !f.None():
 		q.Source.ReturnTrial(s.nextTrial, "", time.Now().Add(q.scaled(source.TrialCheckInterval)))
-	case env.Opener.LacksIdentity(s.source, addr):
+	case env.Opener.LacksIdentity(s.source, s.addr):
 		now := time.Now()
 		q.Source.ReturnTrial(s.nextTrial, "", now.Add(q.scaled(source.TrialCheckInterval)))
 		env.warned.Do(func() {
 			env.Log.Warn("public mail servers are not asked: no EHLO host name or no MAIL FROM is configured")
 		})
-		l = q.lock()
+		l := q.lock()
+		defer l.unlock()
 		l.noSenderIdentity = true // all probes of the queue go on without SMTP, now and later: its hosts are public
-		out := l.drain(now, nil)
-		l.unlock()
-		env.Finish(q, out, now)
+		l.drain(now)
 		return false
-	case q.unknownProvider && !s.reserveAddress(addr):
+	case q.unknownProvider && !s.reserveAddress():
 		q.Source.ReturnTrial(s.nextTrial, q.Key.Route, time.Now())
 		return false
 	default:
-		f = s.dial(ctx, addr)
+		f = s.dial(ctx)
 	}
-	if f.None() {
+	l := q.lock()
+	defer l.unlock()
+	switch {
+	case f.None():
 		x := s.conn.Extensions()
-		s.maxRcpt, s.maxMail, s.oneDomain = x.RcptMax, x.MailMax, x.RcptDomainMax == 1
+		s.maxRcpt = x.RcptMax
+		s.maxMail = x.MailMax
+		s.oneDomain = x.RcptDomainMax == 1
 		env.NodeRTT.Record(s.conn.RoundTrip())
-		l = q.lock()
 		l.latency.RecordConnect(time.Since(began), s.conn.BannerWait(), s.conn.RoundTrip())
-		l.hostHealth.MarkAddressUp(addr)
-		l.unlock()
+		l.hostHealth.MarkAddressUp(s.addr)
 		return true
-	}
+	case ctx.Err() != nil:
 	// A reachability trial is expected to fail while the source reaches no host, so it blames none; a reply to one is
 	// reported like any other.
-	if ctx.Err() == nil && (!s.host.reachTrial || f.Event == engine.EventReply) {
+	case s.host.reachTrial && f.Event != engine.EventReply:
+	default:
 		now := time.Now()
-		l = q.lock()
-		out := s.handleFailure(l, f, s.sighting(l, f, now), now, nil)
-		l.unlock()
-		env.Finish(q, out, now)
+		s.handleFailure(l, f, s.sighting(l, f, now), now)
 	}
 	return false
 }
 
-// dial connects to the session's host and greets it.
-func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
+// lookUp finds the addresses of the session's host and chooses the one to dial: that of the session's pool, if the host
+// is still there, else the preferred one. It returns EventReply, or why there is none.
+func (s *session) lookUp(ctx context.Context, now time.Time) engine.Event {
+	q, opener := s.queue, s.queue.env.Opener
+	reenter := s.seat.LeaveWhileWaiting()
+	addrs, event := opener.Addresses(ctx, s.host.Name, q.Source)
+	reenter()
+	l := q.lock()
+	defer l.unlock()
+	pool := s.pool
+	s.addrs = addrs
+	s.addr = l.shared.preferredAddr(addrs)
+	if pool != nil && slices.Contains(addrs, pool.addr) && !l.hostHealth.AddressFailed(pool.addr, now) {
+		s.addr = pool.addr
+	}
+	s.dialogue = l.hostHealth.Dialogue(s.host.Name, now)
+	s.onTrial = (q.unknownProvider || s.dialogue.Careful) && !s.dialogue.Confirmed
+	if l.shared.sharesByAddress(s.host) {
+		s.host.lookup.at = time.Now()
+		l.shared.setHostAddr(s.host, s.addr)
+	}
+	if event != engine.EventReply {
+		return event
+	}
+	s.source = opener.SourceFor(s.addr, q.Source)
+	l.shared.attach(s, s.addr)
+	if pool != nil && s.pool != pool {
+		l.dispatch(time.Now()) // for hosts that requested this session
+	}
+	return event
+}
+
+// dial connects to the address of the session's host and greets it.
+func (s *session) dial(ctx context.Context) smtp.Fault {
 	q, env := s.queue, s.queue.env
-	s.dialled, s.began = true, time.Now()
+	s.dialled = true
+	s.began = time.Now()
 	env.Metrics.Connections.Inc()
 	reenter := s.seat.LeaveWhileWaiting()
-	tcp, f := env.Opener.Dial(ctx, s.source, addr)
+	tcp, f := env.Opener.Dial(ctx, s.source, s.addr)
 	reenter()
 	if ctx.Err() == nil { // else it was cancelled by us, which says nothing about the source
-		now := time.Now()
-		if s.source.RecordConnect(f.None(), s.host.reachTrial, q.Key.Route, now) {
+		if s.source.RecordConnect(f.None(), s.host.reachTrial, q.Key.Route, time.Now()) {
 			event := "egress source is down: trial connections only"
 			if f.None() {
 				event = "egress source is up again"
@@ -120,18 +128,17 @@ func (s *session) dial(ctx context.Context, addr netip.Addr) smtp.Fault {
 	}
 	// The connection counts in the rates now, as the peer has seen it.
 	now := time.Now()
+	if s.addressLimit != nil {
+		s.addressLimit.SettleConnect(now)
+	}
 	l := q.lock()
+	defer l.unlock()
 	l.budget.SettleConnect(now)
 	if tcp != nil && f.Event != engine.EventConnectFailed { // a host that closes at once has refused
 		l.hostHealth.ForgetFailures(s.host.Name)
 	}
-	reached := s.host.target()
-	l.unlock()
-	if s.addressLimit != nil {
-		s.addressLimit.SettleConnect(now)
-	}
 	if f.None() && s.source == q.Source {
-		s.source.RecordReached(reached)
+		s.source.RecordReached(s.host.target())
 	}
 	return f
 }
@@ -163,72 +170,80 @@ func (s *session) classify(r engine.Reply, local string) (engine.Reply, engine.F
 
 // handleFailure acts on a failure before RCPT. If other connections to the host or its address work, only this
 // connection has failed; else the host has, and all probes that wait for it see the failure.
-func (s *session) handleFailure(l *locked, f smtp.Fault, seen engine.Sighting, now time.Time,
-	out []hostqueue.Finished) []hostqueue.Finished {
+func (s *session) handleFailure(l *locked, f smtp.Fault, seen engine.Sighting, now time.Time) {
 	m := s.host
 	if actual := l.hosts[m.Key]; m.reachTrial && actual != nil {
 		m = actual // the reply to the trial counts for the probes that wait for the host
 	}
 	switch {
-	case f.RetryPlain: // the next connections use no TLS
-		m.tlsFailed = true
-		return out
-	// the next one sends one command at a time
+	case f.RetryPlain:
+		m.tlsFailed = true // the next connections use no TLS
+		return
 	case f.Event == engine.EventOutOfStep && l.hostHealth.DistrustDialogue(m.Name, now):
-		return out
+		return // the next connection sends one command at a time
 	case f.Event == engine.EventInternal:
 		l.env.Log.Warn("a connection failed for a local reason", "detail", f.Detail, "stage", f.Stage.String())
 		l.delay.BackOff(minBackoff, maxBackoff, now) // not scaled: this machine needs the time
-		return out
+		return
 	}
 	// A greeting that takes no further connection for now (Exim, smtp_accept_max_per_host) is no reason to pause while
 	// another one is open.
 	if m.sessions > 1 && f.Event == engine.EventReply && f.Reply.Stage <= engine.StageBanner &&
 		f.Reply.Code/100 == 4 && seen.Finding.Meaning == engine.RateLimited {
-		l.delay.BackOff(l.scaled(minBackoff), l.scaled(maxBackoff), now)
-		return out
+		l.backOff(now)
+		return
 	}
-	out = s.applyAction(l, seen.Reply, seen.Finding, now, out)
-	// another connection to the host or its address works
+	s.applyAction(l, seen.Reply, seen.Finding, now)
 	if m.healthy > 0 || s.dialled && s.pool != nil && s.pool.healthy > 0 {
-		l.delay.BackOff(l.scaled(minBackoff), l.scaled(maxBackoff), now)
-		return out
+		l.backOff(now) // another connection to the host or its address works
+		return
 	}
-	if s.dialled && l.hostHealth.FailAddress(s.addr, s.addrs, &seen, now) ||
-		s.needsSecondFailure(l, f, seen.MaybeOurFault, now) {
-		return out
+	if s.dialled && l.hostHealth.FailAddress(s.addr, s.addrs, &seen, now) {
+		return // the next connection goes to another address
+	}
+	if s.needsSecondFailure(l, f, seen.MaybeOurFault, now) {
+		return
 	}
 	l.env.Metrics.Failures.WithLabelValues(seen.Event.String()).Inc()
-	l.hostHealth.MarkDown(m.Name, seen, now.Add(l.scaled(failureLife)))
-	out = l.drainQueues(m, now, out)
-	if len(s.group.Recipients) > 0 { // the recipients have counted it
-		return out
+	l.markDown(m, seen, failureLife)
+	if len(s.group.Recipients) > 0 {
+		return // the recipients have counted it
 	}
-	out, pending, soon := m.FailDecoys(seen.Event, s.dialled && s.source.MayBeOurFault(s.began), now, out)
-	if pause := failureLife; pending {
-		if soon {
-			pause = minBackoff
-		}
-		m.block(budget.Single, now.Add(l.scaled(pause)), now)
+	pending, soon := m.FailDecoys(seen.Event, s.dialled && s.source.MayBeOurFault(s.began), now)
+	switch {
+	case pending && soon:
+		m.block(budget.Single, now.Add(l.scaled(minBackoff)), now)
+	case pending:
+		m.block(budget.Single, now.Add(l.scaled(failureLife)), now)
 	}
-	return out
+}
+
+// backOff delays new connections after a failed one.
+func (l *locked) backOff(now time.Time) {
+	l.delay.BackOff(l.scaled(minBackoff), l.scaled(maxBackoff), now)
+}
+
+// markDown has all probes that wait for a host, or come to it within a time, see its failure.
+func (l *locked) markDown(m *mxHost, seen engine.Sighting, life time.Duration) {
+	l.hostHealth.MarkDown(m.Name, seen, seen.At.Add(l.scaled(life)))
+	l.drainQueues(m, seen.At)
 }
 
 // needsSecondFailure reports whether the failure counts only if it repeats, where only jobs wait: a host's first,
 // because the first failures of an outage of ours look like the host's; and a second refused connect while the source
-// is suspect, because it may come before a reachability trial is answered. It holds for a refused connect and for a
+// is suspect, because it may come before a reachability trial is answered. That is so for a refused connect and for a
 // timeout that may be an outage of ours: another try may not meet them.
 func (s *session) needsSecondFailure(l *locked, f smtp.Fault, ourFault bool, now time.Time) bool {
 	m := s.host
 	l.dropUnconfirmed(now)
-	mayRecover := f.Event == engine.EventConnectFailed ||
-		f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled && s.source.MayBeOutage(s.began)
-	if !mayRecover || m.Queued(budget.Single) > 0 {
+	refused := f.Event == engine.EventConnectFailed
+	outage := f.Event == engine.EventTimeout && f.Stage == engine.StageConnect && s.dialled &&
+		s.source.MayBeOutage(s.began)
+	if !refused && !outage || m.Queued(budget.Single) > 0 {
 		l.hostHealth.ForgetFailures(m.Name)
 		return false
 	}
-	try := hosthealth.Try{Began: s.began, Backoff: l.scaled(minBackoff), Doubtful: ourFault &&
-		f.Event == engine.EventConnectFailed}
+	try := hosthealth.Try{Began: s.began, Backoff: l.scaled(minBackoff), Doubtful: ourFault && refused}
 	confirmed, again := l.hostHealth.RecordFailure(m.Name, try, now)
 	if again.After(l.delay.ConnectAt) {
 		l.delay.ConnectAt = again // the back-off does not grow: a single call that comes now must not wait longer
@@ -246,11 +261,10 @@ func (l *locked) dropUnconfirmed(now time.Time) (left int) {
 const recordActionEvery = time.Second
 
 // applyAction applies the action of a reply's finding to the queue.
-func (s *session) applyAction(l *locked, r engine.Reply, f engine.Finding, now time.Time,
-	out []hostqueue.Finished) []hostqueue.Finished {
+func (s *session) applyAction(l *locked, r engine.Reply, f engine.Finding, now time.Time) {
 	a := f.Action
 	if a.Kind == engine.ActionNone {
-		return out
+		return
 	}
 	until := now.Add(l.scaled(a.For))
 	if last := &l.lastAction; last.rule != f.Rule || now.Sub(last.at) >= recordActionEvery {
@@ -265,12 +279,12 @@ func (s *session) applyAction(l *locked, r engine.Reply, f engine.Finding, now t
 	case engine.ActionClose:
 		s.closing = true
 		l.delay.Pause(until)
-	case engine.ActionQuarantine, engine.ActionQuarantineEverywhere:
+	case engine.ActionQuarantine:
 		s.closing = true
-		if a.Kind == engine.ActionQuarantineEverywhere {
-			l.Source.RecordBlocklistedBy(s.host.target())
-		}
-		out = l.quarantine(until, a.Kind == engine.ActionQuarantineEverywhere, now, out)
+		l.quarantine(a.Kind, until, now)
+	case engine.ActionQuarantineEverywhere:
+		s.closing = true
+		l.Source.RecordBlocklistedBy(s.host.target())
+		l.quarantine(a.Kind, until, now)
 	}
-	return out
 }

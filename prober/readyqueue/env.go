@@ -44,7 +44,7 @@ type Env struct {
 	// Start runs a function in a goroutine; false if the node does not run. When soft ends, nothing new should begin;
 	// when hard ends, all must end.
 	Start func(run func(soft, hard context.Context)) bool
-	// Finish takes probes that have left their queue. No lock is held.
+	// Finish takes probes that have left their queue: see locked.unlock. No lock is held.
 	Finish func(*Queue, []hostqueue.Finished, time.Time)
 	// DropUnwanted withdraws the queue's probes that no caller waits for. No lock is held.
 	DropUnwanted func(*Queue)

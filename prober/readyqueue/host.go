@@ -79,10 +79,7 @@ func Of(p *hostqueue.Probe) *Queue {
 }
 
 // Advance implements hostqueue.Owner.
-func (o owner) Advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place,
-	out []hostqueue.Finished) []hostqueue.Finished {
-	return o.advance(p, now, at, out)
-}
+func (o owner) Advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place) { o.advance(p, now, at) }
 
 // Schedule implements hostqueue.Owner.
 func (o owner) Schedule(h *hostqueue.Queue, priority budget.Priority) {

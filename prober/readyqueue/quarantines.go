@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"probity/engine"
-	"probity/prober/hostqueue"
 	"probity/prober/source"
 )
 
@@ -14,8 +13,8 @@ import (
 const logLongerBy = time.Minute
 
 // quarantine quarantines this source at this receiver; all probes that wait, and later ones, get that as evidence.
-func (l *locked) quarantine(until time.Time, everywhere bool, now time.Time,
-	out []hostqueue.Finished) []hostqueue.Finished {
+func (l *locked) quarantine(action engine.ActionKind, until, now time.Time) {
+	everywhere := action == engine.ActionQuarantineEverywhere
 	if until.Sub(l.budget.QuarantinedUntil) >= l.scaled(logLongerBy) {
 		l.env.Log.Warn("receiver quarantined an egress source", "route", l.Key.Route, "egress", l.Key.Source, "until",
 			until)
@@ -32,7 +31,7 @@ func (l *locked) quarantine(until time.Time, everywhere bool, now time.Time,
 			"until", until)
 		l.env.Start(func(context.Context, context.Context) { l.env.Blocklisted(l.Source) })
 	}
-	return l.drain(now, out)
+	l.drain(now)
 }
 
 // EndQuarantine ends the quarantine at the receiver. It returns false if there was none. Used budgets stay used.

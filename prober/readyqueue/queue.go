@@ -48,13 +48,23 @@ func (q *Queue) lock() *locked {
 	return &q.guarded
 }
 
-func (l *locked) unlock() { l.queue.mu.Unlock() }
+// unlock unlocks the queue. The probes that have finished meanwhile go to Env.Finish.
+func (l *locked) unlock() {
+	finished := l.finished
+	l.finished = nil
+	l.queue.mu.Unlock()
+	if len(finished) > 0 {
+		l.env.Finish(l.queue, finished, time.Now())
+	}
+}
 
 // locked is what the mutex of a queue guards, with the hosts, pools and probes in it.
 type locked struct {
 	*fixed
 	queue  *Queue
 	budget budget.Persisted
+
+	finished []hostqueue.Finished // since the queue was locked
 
 	hosts                map[string]*mxHost
 	waiting              hostqueue.Set
@@ -139,9 +149,8 @@ const (
 // scaled returns how long a wait lasts under the current provider table.
 func (f *fixed) scaled(d time.Duration) time.Duration { return f.env.Table.Load().Scaled(d) }
 
-// advance moves a probe as far as it gets without asking a host. A probe that is finished is appended to out.
-func (l *locked) advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place,
-	out []hostqueue.Finished) []hostqueue.Finished {
+// advance moves a probe as far as it gets without asking a host.
+func (l *locked) advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place) {
 	p.Policy.NoSMTP = p.Policy.NoSMTP || l.noSenderIdentity || l.probingDisabled
 	if p.Urgent() {
 		p.Priority, p.Policy.CallerWaits = budget.Single, true
@@ -161,7 +170,7 @@ func (l *locked) advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place,
 				p.Ev.Append(down)
 			default:
 				l.domainOf(&p.Ev, step.Host).Enqueue(p, at)
-				return out
+				return
 			}
 			continue
 		case engine.StepDecoy:
@@ -173,35 +182,33 @@ func (l *locked) advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place,
 					Host: step.Host, At: now})
 			case use == hostqueue.DecoyUnconfirmed:
 				d.LeaveUnconfirmed(p)
-				return out
+				return
 			default:
 				d.AwaitDecoy(p)
-				return out
+				return
 			}
 			d.RemoveIfEmpty()
 			continue
 		}
 		l.probes--
-		return append(out, hostqueue.Finished{Probe: p, Step: step})
+		l.finished = append(l.finished, hostqueue.Finished{Probe: p, Step: step})
+		return
 	}
 }
 
 // Add adds probes. It returns false if the queue has left the registry.
 func (q *Queue) Add(probes []*hostqueue.Probe, now time.Time) bool {
 	l := q.lock()
+	defer l.unlock()
 	if l.removed {
-		l.unlock()
 		return false
 	}
-	var out []hostqueue.Finished
 	for _, p := range probes {
 		l.waiting.Adopt(p)
 		l.probes++
-		out = l.advance(p, now, hostqueue.Last, out)
+		l.advance(p, now, hostqueue.Last)
 	}
 	l.dispatch(now)
-	l.unlock()
-	q.env.Finish(q, out, now)
 	return true
 }
 
@@ -215,13 +222,11 @@ func (q *Queue) RecordLongBacklog(now time.Time) {
 // Promote moves a queued probe to a higher priority: a caller of that priority waits for it too.
 func (q *Queue) Promote(p *hostqueue.Probe, priority budget.Priority, now time.Time) {
 	l := q.lock()
-	var out []hostqueue.Finished
+	defer l.unlock()
 	if p.Set() == &l.waiting && l.waiting.Promote(p, priority) {
-		out = l.waiting.SettleOverdue(now, nil)
+		l.waiting.SettleOverdue(now)
 		l.dispatch(now)
 	}
-	l.unlock()
-	q.env.Finish(q, out, now)
 }
 
 // Withdraw takes a probe without a caller out of its queue. It returns false if a session has it, or, without
@@ -238,15 +243,14 @@ func (q *Queue) Withdraw(p *hostqueue.Probe, evenAnswered bool) bool {
 }
 
 // drainQueues takes all probes out of the queue of a host, or of all hosts for nil, and advances each.
-func (l *locked) drainQueues(m *mxHost, now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
+func (l *locked) drainQueues(m *mxHost, now time.Time) {
 	var only *hostqueue.Queue
 	if m != nil {
 		only = &m.Queue
 	}
 	for _, p := range l.waiting.TakeQueued(only) {
-		out = l.advance(p, now, hostqueue.Last, out)
+		l.advance(p, now, hostqueue.Last)
 	}
-	return out
 }
 
 // ApplyTable takes the limits of the current provider table. If the table disables probing here, every waiting probe
@@ -254,22 +258,20 @@ func (l *locked) drainQueues(m *mxHost, now time.Time, out []hostqueue.Finished)
 func (q *Queue) ApplyTable(now time.Time) {
 	t := q.env.Table.Load()
 	prov := cmp.Or(t.Provider(q.Provider.ID), t.Unknown)
-	var out []hostqueue.Finished
 	l := q.lock()
+	defer l.unlock()
 	l.budget.Limits = q.Source.WarmUpLimits(prov.Limits, now)
 	l.probingDisabled = conn.TableExcludes(t, q.Provider, q.routeHosts)
 	if l.probingDisabled {
-		out = l.drain(now, nil)
+		l.drain(now)
 	}
 	l.dispatch(now)
-	l.unlock()
-	q.env.Finish(q, out, now)
 }
 
 // drain advances every waiting probe, except those whose decoy is in flight, drops the pending decoys, and closes the
 // idle connections.
-func (l *locked) drain(now time.Time, out []hostqueue.Finished) []hostqueue.Finished {
-	out = l.drainQueues(nil, now, out)
+func (l *locked) drain(now time.Time) {
+	l.drainQueues(nil, now)
 	for _, m := range l.hosts {
 		m.DropPendingDecoys()
 		for len(m.idle) > 0 {
@@ -277,7 +279,7 @@ func (l *locked) drain(now time.Time, out []hostqueue.Finished) []hostqueue.Fini
 			m.idle[0].wakeIdle(l)
 		}
 	}
-	return l.waiting.ReleaseWaiters(now, out)
+	l.waiting.ReleaseWaiters(now)
 }
 
 // close takes the queue out of use.
@@ -352,7 +354,8 @@ func (q *Queue) Unsent() []*hostqueue.Probe {
 // queue stays.
 func (q *Queue) CloseIdle(crowded bool, now time.Time) bool {
 	l := q.lock()
-	overdue := l.waiting.SettleOverdue(now, nil)
+	defer l.unlock()
+	l.waiting.SettleOverdue(now)
 	remembers := l.dropUnconfirmed(now) > 0 && !crowded
 	unused := l.probes == 0 && l.sessions == 0 && l.budget.Open() == 0 && !l.budget.LeaseRequested()
 	closes := unused && !remembers && now.After(l.delay.ConnectAllowedAt()) &&
@@ -360,8 +363,6 @@ func (q *Queue) CloseIdle(crowded bool, now time.Time) bool {
 	if closes {
 		l.close()
 	}
-	l.unlock()
-	q.env.Finish(q, overdue, now)
 	return closes
 }
 
@@ -383,9 +384,8 @@ func (q *Queue) RequestLease() {
 // AdvanceAll takes all probes out of the queue and moves them on: their source was quarantined.
 func (q *Queue) AdvanceAll(now time.Time) {
 	l := q.lock()
-	out := l.drainQueues(nil, now, nil)
-	l.unlock()
-	q.env.Finish(q, out, now)
+	defer l.unlock()
+	l.drainQueues(nil, now)
 }
 
 // SetUsedByOthers records what, as the coordinator says, other sources have used of the queue's budget, and until when

@@ -201,7 +201,7 @@ func TestConnectFailureAtAWorkingAddress(t *testing.T) {
 
 func (rh *replyHandler) failConnection() {
 	f := smtp.Fault{Event: engine.EventTimeout}
-	rh.s.handleFailure(rh.l, f, engine.Sighting{Event: f.Event, Host: rh.s.host.Name, At: rh.Now}, rh.Now, nil)
+	rh.s.handleFailure(rh.l, f, engine.Sighting{Event: f.Event, Host: rh.s.host.Name, At: rh.Now}, rh.Now)
 }
 
 func (rh *replyHandler) fallSilentThreeTimes() {
@@ -248,8 +248,9 @@ func TestFailureIsConfirmedByASecondOne(t *testing.T) {
 		q.lock()
 		require.False(t, l.budget.ReserveConnect(budget.Single, time.Now()).Denied)
 		reached := l.newSession(s.host, budget.LongJob)
+		reached.addr = netip.MustParseAddr("10.1.1.1")
 		l.unlock()
-		require.True(t, reached.dial(context.Background(), netip.MustParseAddr("10.1.1.1")).None())
+		require.True(t, reached.dial(context.Background()).None())
 		reached.conn.Quit(context.Background())
 		require.True(t, waits(), "it was reached meanwhile")
 	})
@@ -340,7 +341,9 @@ func TestQueueOfAFullAddressShowsIt(t *testing.T) {
 		full.Settle(&budget.Conn{}, budget.Cost{Recipients: limits.RefusalsPerHour}, now)
 		require.Empty(t, q.View(now).Address)
 
-		require.False(t, newTestSession(q, "mx.vanity.example").reserveAddress(at))
+		s := newTestSession(q, "mx.vanity.example")
+		s.addr = at
+		require.False(t, s.reserveAddress())
 		v := q.View(now)
 		require.Equal(t, "exhausted", v.State)
 		require.WithinRange(t, v.Until, now.Add(time.Hour), now.Add(time.Hour+time.Minute))

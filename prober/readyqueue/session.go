@@ -55,8 +55,7 @@ type link struct {
 type exchange struct {
 	group     hostqueue.Group
 	seen      []hostqueue.Answer
-	delivered []bool               // by recipient: it was answered
-	finished  []hostqueue.Finished // empty between two transactions
+	delivered []bool // by recipient: it was answered
 
 	so              hostqueue.Progress // what the connection has brought
 	unproven        hostqueue.Unproven // until its dialogue is confirmed
@@ -171,7 +170,7 @@ func (s *session) end() {
 	} else {
 		l.budget.CancelConnect()
 	}
-	out := s.host.EndConnection(s.so.Connection, now, nil)
+	s.host.EndConnection(s.so.Connection, now)
 	l.sessions--
 	s.host.sessions--
 	if s.answered {
@@ -182,9 +181,8 @@ func (s *session) end() {
 	s.host.scheduleNeeded()
 	env.Slots.Release()
 	l.dispatch(now)
-	out = s.host.SettleUncontrolled(s.host.sessions, now, out)
+	s.host.SettleUncontrolled(s.host.sessions, now)
 	l.unlock()
-	env.Finish(q, out, now)
 	env.Slots.WakeWaiting(now)
 }
 

@@ -226,7 +226,10 @@ func (sc *sharedConnections) handOver(s *session, m *mxHost, now time.Time) {
 	old := s.host
 	old.Carry(s.so.Connection)
 	old.sessions--
-	s.unproven.Finished = old.SettleUncontrolled(old.sessions, now, s.unproven.Finished)
+	l := sc.in
+	l.finished, s.unproven.Finished = s.unproven.Finished, l.finished
+	old.SettleUncontrolled(old.sessions, now)
+	l.finished, s.unproven.Finished = s.unproven.Finished, l.finished
 	m.sessions++
 	if s.answered {
 		old.healthy--

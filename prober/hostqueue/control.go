@@ -83,20 +83,6 @@ const (
 // maxMemories bounds the hosts that a set remembers; what is learnt of others goes with their rows.
 const maxMemories = 256
 
-func (s *Set) memoryOf(host string) *memory {
-	m := s.memories[host]
-	if m == nil {
-		if s.memories == nil {
-			s.memories = map[string]*memory{}
-		}
-		m = (&memory{})
-		if len(s.memories) < maxMemories {
-			s.memories[host] = m
-		}
-	}
-	return m
-}
-
 // maxUncontrolled is how many refusals of a connection wait until the control is sent.
 const maxUncontrolled = 20
 
@@ -134,11 +120,13 @@ func (q *Queue) settleRefusals(now time.Time, wanted func(*Probe) bool, change f
 	}
 }
 
-// SettleUncontrolled settles the refusals that wait for the first recipient that the host accepts, if none is left that
-// it may accept.
-func (q *Queue) SettleUncontrolled(connections int, now time.Time) {
-	if connections == 0 && !q.hasControl() {
-		q.settleRefusals(now, func(p *Probe) bool { return q.noTargetLeft(p.Priority) }, nil)
+// SettleUncontrolled settles the refusals that wait for the first recipient that the host accepts, if no target is left
+// or in flight that it may accept. A single call waits for none.
+func (q *Queue) SettleUncontrolled(now time.Time) {
+	if !q.hasControl() {
+		q.settleRefusals(now, func(p *Probe) bool {
+			return p.Priority == budget.Single || len(q.inFlight) == 0 && q.noTargetLeft(p.Priority)
+		}, nil)
 	}
 }
 
@@ -165,17 +153,6 @@ func (s *Set) SettleOverdue(now time.Time) {
 			return p.connection == 0 && (alone || now.Sub(s.answeredAt(p)) > s.Owner.Scaled(maxControlWait))
 		}, change)
 	}
-}
-
-// settleUncontrolled settles the refusals without a control for which no target is left.
-func (r *Replies) settleUncontrolled() {
-	q := r.queue
-	if q.hasControl() {
-		return
-	}
-	q.settleRefusals(r.Now, func(p *Probe) bool {
-		return p.Priority == budget.Single || len(q.inFlight) == 0 && q.noTargetLeft(p.Priority)
-	}, nil)
 }
 
 // hasControl reports whether a control is known that can be sent for refusals of the host.
@@ -323,13 +300,6 @@ func RefusesKnown() engine.Finding {
 // disbelieve takes a probe's refusal for a rate limit.
 func disbelieve(p *Probe) { p.Ev.Seen[len(p.Ev.Seen)-1].Finding = RefusesKnown() }
 
-// controlUnanswered ends the flight of a control without a reply. Refusals of connections that have ended do not wait
-// for a third one.
-func (r *Replies) controlUnanswered() {
-	r.queue.controlsInFlight--
-	r.queue.settleRefusals(r.Now, func(p *Probe) bool { return p.connection == 0 }, nil)
-}
-
 // Carry leaves the refusals of a connection that wait to the host's next one: it has ended, or serves another host.
 func (q *Queue) Carry(connection uint32) {
 	for p := range q.uncontrolled.all() {
@@ -349,19 +319,6 @@ func (q *Queue) EndConnection(connection uint32, now time.Time) {
 	single := func(p *Probe) bool { return p.connection == connection && p.Priority == budget.Single }
 	q.settleRefusals(now, single, nil)
 	q.Carry(connection)
-}
-
-// carried counts the refusals of a priority that wait for the control on any connection.
-func (q *Queue) carried(priority budget.Priority) (n int) {
-	if q.controlsInFlight > 0 || !q.hasControl() {
-		return 0
-	}
-	for p := range q.uncontrolled.all() {
-		if p.connection == 0 && p.Priority == priority {
-			n++
-		}
-	}
-	return n
 }
 
 // addControl adds the control if it is due. It reports whether it goes alone: a single call waits for it, or the host

@@ -24,7 +24,7 @@ func (s decoyState) busy() bool { return s == decoyPending || s == decoyAsking }
 type decoy struct {
 	state           decoyState
 	sighting        engine.Sighting // set by show
-	witness         *engine.Witness // made of it by shown
+	witness         *engine.Witness // made of it when a verdict rests on it
 	local           string          // of the recipient that it is about; empty for a fact
 	waiting         probeList       // accepted or greylisted probes that wait for its reply
 	ringPriority    budget.Priority // their highest priority: the ring it is in while pending
@@ -49,14 +49,14 @@ func (d *decoy) usableFor(p *Probe, now time.Time) bool {
 		return false
 	}
 	age := now.Sub(d.sighting.At)
-	if d.sighting.Deferred() && !d.sighting.RefusesUnknown() && !IsDeferral(targetMeaning(&p.Ev)) {
+	if d.sighting.Deferred() && !d.sighting.RefusesUnknown() && !isDeferral(targetMeaning(&p.Ev)) {
 		return age < p.lastWait()
 	}
 	return age < cache.LifeFact
 }
 
-// IsDeferral reports whether a reply of this meaning asks to come again.
-func IsDeferral(m engine.Meaning) bool {
+// isDeferral reports whether a reply of this meaning asks to come again.
+func isDeferral(m engine.Meaning) bool {
 	return m == engine.Greylisted || m == engine.RateLimited || m == engine.Temporary
 }
 
@@ -77,26 +77,21 @@ func FactsOf(c *cache.Cache, domain string, hosts []string, now time.Time) (fact
 	return facts
 }
 
-// DecoyUse says whether what a decoy has shown may be used for a probe.
-type DecoyUse uint8
-
-const (
-	DecoyUsed        DecoyUse = iota // it was
-	DecoyUnconfirmed                 // it may be used when the host has refused another recipient: LeaveUnconfirmed
-	DecoyToBeAsked                   // AwaitDecoy
-)
-
-// UseDecoy adds what the domain's decoy has shown to a probe's evidence, if that may be used for it.
-func (d *Domain) UseDecoy(p *Probe, now time.Time) DecoyUse {
-	d.loadFact(p)
-	switch {
-	case !d.decoy.usableFor(p, now):
-		return DecoyToBeAsked
-	case !d.isConfirmed(p, now):
-		return DecoyUnconfirmed
+// UseDecoy adds what the domain's decoy has shown to a probe's evidence. It returns false if that may not be used for
+// it, or only when the host has refused another recipient: see AwaitDecoy.
+func (d *Domain) UseDecoy(p *Probe, now time.Time) bool {
+	for i := range p.Facts {
+		if f := &p.Facts[i]; d.decoy.state == decoyUnknown && f.Host == d.queue.Name {
+			d.decoy.state, d.decoy.local = decoyKnown, ""
+			d.decoy.show(f.Fact.Sighting(f.Host))
+			d.decoy.witness = &engine.Witness{Sighting: d.decoy.sighting, Source: f.Fact.Source}
+		}
+	}
+	if !d.decoy.usableFor(p, now) || !d.isConfirmed(p, now) {
+		return false
 	}
 	d.appendDecoy(p)
-	return DecoyUsed
+	return true
 }
 
 // targetMeaning returns what the last reply to the target meant.
@@ -109,22 +104,13 @@ func targetMeaning(ev *engine.Evidence) engine.Meaning {
 	return engine.MeaningUnknown
 }
 
-// loadFact fills a domain's decoy from the facts that the probe brought.
-func (d *Domain) loadFact(p *Probe) {
-	if d.decoy.state != decoyUnknown {
+// AwaitDecoy lets a probe wait: for the next refusal of its host, if what the decoy has shown may then be used for it;
+// else for the decoy, which is requested unless it is pending or asked.
+func (d *Domain) AwaitDecoy(p *Probe, now time.Time) {
+	if d.decoy.usableFor(p, now) {
+		d.leaveUnconfirmed(p)
 		return
 	}
-	for i := range p.Facts {
-		if f := &p.Facts[i]; f.Host == d.queue.Name {
-			d.decoy.state, d.decoy.local = decoyKnown, ""
-			d.decoy.show(f.Fact.Sighting(d.queue.Name))
-			d.decoy.witness = &engine.Witness{Sighting: d.decoy.sighting, Source: f.Fact.Source}
-		}
-	}
-}
-
-// AwaitDecoy lets a probe wait for the decoy, and requests it unless it is pending or asked.
-func (d *Domain) AwaitDecoy(p *Probe) {
 	p.domain = d
 	d.decoy.waiting.push(p)
 	if !d.decoy.state.busy() {
@@ -175,7 +161,7 @@ func (d *Domain) deliverDecoy(seen engine.Sighting, now time.Time) {
 	for waiting := d.decoy.waiting.n; waiting > 0; waiting-- {
 		p := d.decoy.waiting.pop()
 		if !d.isConfirmed(p, now) {
-			d.LeaveUnconfirmed(p)
+			d.leaveUnconfirmed(p)
 			continue
 		}
 		d.appendDecoy(p)

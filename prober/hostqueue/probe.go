@@ -82,12 +82,6 @@ func (l *probeList) push(p *Probe) {
 	p.prev.next, p.next.prev = p, p
 }
 
-// pushFront adds p as the first: it has waited already.
-func (l *probeList) pushFront(p *Probe) {
-	l.push(p)
-	l.first = p
-}
-
 func (l *probeList) remove(p *Probe) {
 	p.prev.next, p.next.prev = p.next, p.prev
 	l.n--

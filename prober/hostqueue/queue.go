@@ -1,6 +1,7 @@
 package hostqueue
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -95,7 +96,16 @@ func (s *Set) Adopt(p *Probe) { p.set.Store(s) }
 
 // NewQueue makes the queue of a host of an MX set; key is HostKey's.
 func (s *Set) NewQueue(key, name string) Queue {
-	q := Queue{Key: key, Name: name, set: s, memory: s.memoryOf(name)}
+	q := Queue{Key: key, Name: name, set: s, memory: s.memories[name]}
+	if q.memory == nil {
+		q.memory = &memory{}
+		if s.memories == nil {
+			s.memories = map[string]*memory{}
+		}
+		if len(s.memories) < maxMemories {
+			s.memories[name] = q.memory
+		}
+	}
 	if q.memory.refusedAll {
 		q.MaxRecipients = 1
 	}
@@ -138,16 +148,11 @@ func (q *Queue) AddDomain(domain string) *Domain {
 	d := &Domain{Name: strings.Clone(domain), queue: q} // the name outlives the row, whose text is shared
 	q.domainCount++
 	q.LastDomain = d.Name
-	q.set.store(d)
-	return d
-}
-
-// store adds a domain to the map, which there is only while it has one: of 50,000 sets, few need it at a time.
-func (s *Set) store(d *Domain) {
-	if s.domains == nil {
-		s.domains = map[domainKey]*Domain{}
+	if q.set.domains == nil { // of 50,000 sets, few need it at a time
+		q.set.domains = map[domainKey]*Domain{}
 	}
-	s.domains[d.key()] = d
+	q.set.domains[d.key()] = d
+	return d
 }
 
 func (d *Domain) key() domainKey { return domainKey{d.Name, d.queue.Name} }
@@ -167,10 +172,9 @@ func (d *Domain) Enqueue(p *Probe, at Place) {
 		d.scheduled[priority] = true
 		q.domains[priority].Push(d)
 	}
-	if at == First {
-		list.pushFront(p)
-	} else {
-		list.push(p)
+	list.push(p)
+	if at == First { // it has waited already
+		list.first = p
 	}
 	q.set.Owner.Schedule(q, priority)
 }
@@ -223,44 +227,28 @@ func (s *Set) Withdraw(p *Probe, evenAnswered bool) bool {
 	return true
 }
 
-// TakeQueued takes all probes out that wait to be asked or for a control; with a host, those of its domains only.
-func (s *Set) TakeQueued(only *Queue) (all []*Probe) {
-	for _, d := range s.domains {
-		if only != nil && d.queue != only {
-			continue
-		}
-		for _, priority := range [...]budget.Priority{budget.Single, budget.ShortJob, budget.LongJob} {
-			for list := &d.queues[priority]; list.n > 0; {
-				p := list.first
-				s.dequeue(p)
-				all = append(all, p)
-			}
-		}
-	}
-	for _, d := range s.domains {
-		for _, list := range [...]*probeList{&d.queue.retryFirst, &d.queue.uncontrolled} {
-			for (only == nil || only == d.queue) && list.n > 0 {
-				p := list.first
-				s.dequeue(p)
-				all = append(all, p)
-			}
-		}
+// TakeQueued takes all probes out that wait to be asked or for a control; of a queue, or of all for nil.
+func (s *Set) TakeQueued(of *Queue) []*Probe {
+	waitsForDecoy := func(p *Probe) bool { return p.inList == &p.domain.decoy.waiting }
+	all := slices.DeleteFunc(s.Unsent(of), waitsForDecoy)
+	for _, p := range all {
+		s.dequeue(p)
 	}
 	return all
 }
 
-// Unsent lists the probes that no session has.
-func (s *Set) Unsent() (unsent []*Probe) {
+// Unsent lists the probes that no session has; of a queue, or of all for nil.
+func (s *Set) Unsent(of *Queue) (unsent []*Probe) {
 	for _, d := range s.domains {
-		for priority := range d.queues {
-			for p := range d.queues[priority].all() {
-				unsent = append(unsent, p)
-			}
+		if of != nil && d.queue != of {
+			continue
 		}
-		for p := range d.decoy.waiting.all() {
-			unsent = append(unsent, p)
+		lists := []*probeList{&d.queues[budget.Single], &d.queues[budget.ShortJob], &d.queues[budget.LongJob],
+			&d.decoy.waiting}
+		if d.listed > 0 {
+			lists = append(lists, &d.queue.retryFirst, &d.queue.uncontrolled)
 		}
-		for _, list := range [...]*probeList{&d.queue.retryFirst, &d.queue.uncontrolled} {
+		for _, list := range lists {
 			for p := range list.all() {
 				if p.domain == d {
 					unsent = append(unsent, p)
@@ -292,7 +280,16 @@ func (d *Domain) releaseWaiters(now time.Time) {
 
 // Waiting counts the probes and decoys of a priority that wait for a connection.
 func (q *Queue) Waiting(priority budget.Priority) int {
-	return q.queued[priority] + q.pendingDecoysFor(priority) + q.carried(priority)
+	n := q.queued[priority] + q.pendingDecoysFor(priority)
+	if q.controlsInFlight > 0 || !q.hasControl() {
+		return n
+	}
+	for p := range q.uncontrolled.all() { // those that the control of any connection is sent for
+		if p.connection == 0 && p.Priority == priority {
+			n++
+		}
+	}
+	return n
 }
 
 // pendingDecoysFor counts the pending decoys of a priority.

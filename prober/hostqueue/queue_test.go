@@ -23,7 +23,7 @@ func (idleOwner) Scaled(d time.Duration) time.Duration { return d }
 // awaitingDecoy makes a domain with a row of the given priority that waits for its decoy.
 func awaitingDecoy(q *Queue, priority budget.Priority) *Domain {
 	d := &Domain{queue: q}
-	d.AwaitDecoy(&Probe{Priority: priority})
+	d.AwaitDecoy(&Probe{Priority: priority}, time.Time{})
 	return d
 }
 
@@ -66,11 +66,11 @@ func TestExpeditedDecoyIsFirst(t *testing.T) {
 			domainQueues[k] = awaitingDecoy(q, budget.LongJob)
 		}
 		cut := &Domain{queue: q, decoy: decoy{tries: 1}} // in retryDecoys
-		cut.AwaitDecoy(&Probe{Priority: budget.LongJob})
+		cut.AwaitDecoy(&Probe{Priority: budget.LongJob}, time.Time{})
 		for range 2 {
-			domainQueues[i].AwaitDecoy(&Probe{Priority: budget.ShortJob})
-			cut.AwaitDecoy(&Probe{Priority: budget.ShortJob})
-			first.AwaitDecoy(&Probe{Priority: budget.ShortJob})
+			domainQueues[i].AwaitDecoy(&Probe{Priority: budget.ShortJob}, time.Time{})
+			cut.AwaitDecoy(&Probe{Priority: budget.ShortJob}, time.Time{})
+			first.AwaitDecoy(&Probe{Priority: budget.ShortJob}, time.Time{})
 		}
 		require.Equal(t, 2, q.pendingDecoysFor(budget.ShortJob))
 		want := append([]*Domain{first, domainQueues[i]}, slices.Delete(slices.Clone(domainQueues), i, i+1)...)

@@ -71,30 +71,30 @@ func (r *Replies) DeliverDecoy(d *Domain, seen engine.Sighting, g *Group, behind
 	return acceptsAll
 }
 
-// Unanswered handles a decoy or control without a reply. A decoy is requested again, up to a bound; then the waiting
-// probes get that it was not answered. If the queue may not connect now, they go on without it.
-func (r *Replies) Unanswered(to Recipient, e engine.Event, wasAsked, mayConnect bool) {
+// unanswered handles a decoy or control of a group without a reply. A decoy is requested again, up to a bound; then the
+// waiting probes get that it was not answered. If the queue may not connect now, they go on without it. Refusals of
+// connections that have ended do not wait for a control any more: they would for a third connection.
+func (r *Replies) unanswered(to Recipient, u *Unanswered, tried bool) {
+	d, decoy := to.Domain, &to.Domain.decoy
 	if to.Control {
-		r.controlUnanswered()
+		r.queue.controlsInFlight--
+		r.queue.settleRefusals(r.Now, func(p *Probe) bool { return p.connection == 0 }, nil)
 		return
 	}
-	d := to.Domain
-	if wasAsked {
-		d.decoy.tries++
+	if tried {
+		decoy.tries++
 	}
-	switch decoy := &d.decoy; {
+	switch {
 	case decoy.waiting.n == 0: // no probe waits for it any more
 		decoy.state = decoyUnknown
-		return
-	case !mayConnect:
+	case !u.MayConnect():
 		decoy.state = decoyUnknown
 		d.releaseWaiters(r.Now)
-		return
 	case decoy.tries < maxDecoyTries && decoy.asked < MaxSends:
 		d.requestDecoy()
-		return
+	default:
+		d.deliverDecoy(unansweredDecoy(d, u.Outcome.Fault.Event, r.Now), r.Now)
 	}
-	d.deliverDecoy(unansweredDecoy(d, e, r.Now), r.Now)
 }
 
 // ConfirmSuspects confirms the suspect decoys that were accepted before a recipient was sent that is refused now. Those

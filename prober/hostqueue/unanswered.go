@@ -50,7 +50,7 @@ func (r *Replies) LearnFromReply(g *Group, seen []Answer, k, before int) (notRec
 	}
 	// Some receivers take one domain a transaction, and defer the recipients of other domains than the first. It is
 	// believed once.
-	if r.queue.OneDomain || IsDeferral(first.Finding.Meaning) || !IsDeferral(a.Finding.Meaning) ||
+	if r.queue.OneDomain || isDeferral(first.Finding.Meaning) || !isDeferral(a.Finding.Meaning) ||
 		g.Recipients[a.Recipient].Domain.Name == g.Recipients[first.Recipient].Domain.Name {
 		return false, false
 	}
@@ -60,13 +60,14 @@ func (r *Replies) LearnFromReply(g *Group, seen []Answer, k, before int) (notRec
 
 // Unanswered is how a group ended of which not all recipients were answered.
 type Unanswered struct {
-	Outcome    *smtp.Outcome
-	Seen       []Answer
-	Delivered  []bool // by recipient: it was answered
-	Pipelining bool
-	First      bool            // it is the first group of its connection
-	MayConnect func() bool     // a decoy may be tried again: asked when the replies have had their effect
-	Accepted   map[string]bool // domains of which the connection accepted a recipient
+	Outcome     *smtp.Outcome
+	Seen        []Answer
+	Delivered   []bool // by recipient: it was answered
+	Pipelining  bool
+	First       bool            // it is the first group of its connection
+	MailRefused bool            // it was never sent: the host refused its MAIL
+	MayConnect  func() bool     // a decoy may be tried again: asked when the replies have had their effect
+	Accepted    map[string]bool // domains of which the connection accepted a recipient
 }
 
 // NeedsCare reports whether a group without an answer about a recipient may get some one by one: its replies were out
@@ -77,17 +78,12 @@ func (u *Unanswered) NeedsCare() bool {
 	return len(u.Seen) == 0 && (f.Event == engine.EventOutOfStep || ended && u.First && u.Pipelining)
 }
 
-// RequeueUntried requeues all recipients of a group, without evidence: none was asked.
-func (r *Replies) RequeueUntried(g *Group, u Unanswered) { r.requeueAll(g, u, false) }
-
-// RequeueRefused requeues all recipients of a group whose MAIL was refused, without evidence of theirs: its decoys
-// count as tried.
-func (r *Replies) RequeueRefused(g *Group, u Unanswered) { r.requeueAll(g, u, true) }
-
-func (r *Replies) requeueAll(g *Group, u Unanswered, tried bool) {
+// RequeueUntried requeues all recipients of a group, without evidence of theirs: none was asked. A decoy whose MAIL was
+// refused counts as tried.
+func (r *Replies) RequeueUntried(g *Group, u *Unanswered) {
 	for _, to := range slices.Backward(g.Recipients) {
 		if to.Probe == nil {
-			r.Unanswered(to, u.Outcome.Fault.Event, tried, u.MayConnect())
+			r.unanswered(to, u, u.MailRefused)
 		} else {
 			r.queue.set.Owner.Advance(to.Probe, r.Now, First)
 		}
@@ -97,7 +93,7 @@ func (r *Replies) requeueAll(g *Group, u Unanswered, tried bool) {
 // RequeueUnanswered requeues recipients without a reply. The first of them was asked, and so were all if a pipelined
 // group was the first of its connection and got no reply: that is evidence, and they come first on the next connection.
 // The others were not asked.
-func (r *Replies) RequeueUnanswered(g *Group, u Unanswered) {
+func (r *Replies) RequeueUnanswered(g *Group, u *Unanswered) {
 	q, f := r.queue, u.Outcome.Fault
 	whole := len(u.Seen) == 0 && u.First && u.Pipelining
 	silent := -1 // the first recipient that the server read and did not answer
@@ -122,7 +118,7 @@ func (r *Replies) RequeueUnanswered(g *Group, u Unanswered) {
 		case u.Delivered[i]:
 			continue
 		case to.Probe == nil:
-			r.Unanswered(to, f.Event, evidence, u.MayConnect())
+			r.unanswered(to, u, evidence)
 			continue
 		case evidence && f.Event != engine.EventReply && f.Event != engine.EventInternal:
 			to.Probe.Ev.Append(engine.Sighting{Subject: engine.SubjectTarget, Event: f.Event, Host: q.Name, At: r.Now,

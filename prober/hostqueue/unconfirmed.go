@@ -46,21 +46,24 @@ type Answer struct {
 	Finding   engine.Finding
 }
 
-// refusesUnknown reports whether the answer shows that its host refuses unknown recipients.
-func (a *Answer) refusesUnknown() bool {
-	s := engine.Sighting{Reply: a.Reply, Finding: a.Finding}
-	return s.Condemns() || s.NamesUnknown()
-}
-
-// RecordRefusals records how many recipients the receiver refused in this hour, of the limit of an hour, and the last
-// refusal of this group.
+// RecordRefusals records how many recipients the receiver refused in this hour, of the limit of an hour, and which of
+// this group it refused as unknown. The last of them is the witness of acceptances before it.
 func (r *Replies) RecordRefusals(g *Group, refused, limit int, seen []Answer) {
 	q := r.queue
 	if q.set.AcceptsSilently {
-		q.refusing, q.suspect = refused > 0 || limit > 0 && len(q.inFlight) > 0, limit > 0 && refused >= max(1, limit/2)
+		q.refusing = refused > 0 || limit > 0 && len(q.inFlight) > 0
+		q.suspect = limit > 0 && refused >= max(1, limit/2)
 	}
 	q.lastStart = q.set.Answers
-	r.recordRefusals(g, seen)
+	for k, a := range slices.Backward(seen) {
+		s := engine.Sighting{Subject: g.Recipients[a.Recipient].subject(), Host: q.Name, Reply: a.Reply,
+			Finding: a.Finding, At: r.Now}
+		if s.Condemns() || s.NamesUnknown() {
+			r.recordRefusal(q.set.Answers + uint64(k) + 1)
+			q.refusal = q.witness(s, g.Rcpts[a.Recipient].Local)
+			break
+		}
+	}
 }
 
 // recordRefusal records that the answer of this number refused a recipient as unknown.
@@ -126,7 +129,10 @@ func (q *Queue) refusedAfter(p *Probe) bool {
 func (d *Domain) appendDecoy(p *Probe) {
 	q, decoy := d.queue, &d.decoy
 	p.Ev.Append(decoy.sighting)
-	p.Ev.Witness = d.shown()
+	if decoy.witness == nil {
+		decoy.witness = q.witness(decoy.sighting, decoy.local)
+	}
+	p.Ev.Witness = decoy.witness
 	switch answered := q.set.answeredAt(p); {
 	case !decoy.sighting.RefusesUnknown():
 	case decoy.answer > p.lastAnswer:
@@ -143,8 +149,8 @@ func (d *Domain) appendDecoy(p *Probe) {
 	}
 }
 
-// LeaveUnconfirmed lets an accepted probe wait until its host refuses a recipient.
-func (d *Domain) LeaveUnconfirmed(p *Probe) {
+// leaveUnconfirmed lets an accepted probe wait until its host refuses a recipient.
+func (d *Domain) leaveUnconfirmed(p *Probe) {
 	p.domain = d
 	d.decoy.waiting.push(p)
 	if !slices.Contains(d.queue.unconfirmed, d) {
@@ -152,20 +158,11 @@ func (d *Domain) LeaveUnconfirmed(p *Probe) {
 	}
 }
 
-// Resolve settles what this transaction has resolved.
+// Resolve releases the probes that this transaction has resolved, and requests a decoy for the others if it is time.
+// Then it releases the probes that wait for a refusal after an accepted decoy (suspect_decoy.go) if none can be
+// expected: nothing more is asked or in flight at the host, it accepts without checking, or a single call waits.
 func (r *Replies) Resolve() {
-	r.resolveUnconfirmed()
-	r.settleUncontrolled()
-}
-
-// resolveUnconfirmed releases the probes that this transaction has resolved, and requests a decoy for the others if it
-// is time. Then it releases the probes that wait for a refusal after an accepted decoy (suspect_decoy.go) if none can
-// be expected: nothing more is asked or in flight at the host, it accepts without checking, or a single call waits.
-func (r *Replies) resolveUnconfirmed() {
 	q := r.queue
-	if len(q.unconfirmed) == 0 {
-		return
-	}
 	waiting := q.unconfirmed
 	q.unconfirmed = nil
 	asking, late, priority := false, false, budget.LongJob
@@ -200,6 +197,7 @@ func (r *Replies) resolveUnconfirmed() {
 		r.releaseConfirmed(d)
 		q.unconfirmed = slices.DeleteFunc(q.unconfirmed, func(other *Domain) bool { return other == d })
 	}
+	q.SettleUncontrolled(r.Now)
 }
 
 // noTargetLeft reports whether no target is left that may soon be answered for probes that wait for it, the highest of

@@ -48,7 +48,7 @@ func (u *Unproven) Void(at *Queue, number uint32, why engine.Event, now time.Tim
 		again = append(again, f.Probe)
 	}
 	queued = len(again)
-	for _, p := range s.Unsent() {
+	for _, p := range s.Unsent(nil) {
 		waits := p.inList == &p.domain.decoy.waiting || p.inList == &at.uncontrolled
 		if p.void(number, void) && waits || p.inList == &at.uncontrolled { // what waits for it has no control any more
 			s.dequeue(p)

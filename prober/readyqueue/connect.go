@@ -226,7 +226,7 @@ func (l *locked) backOff(now time.Time) {
 // markDown has all probes that wait for a host, or come to it within a time, see its failure.
 func (l *locked) markDown(m *mxHost, seen engine.Sighting, life time.Duration) {
 	l.hostHealth.MarkDown(m.Name, seen, seen.At.Add(l.scaled(life)))
-	l.drainQueues(m, seen.At)
+	l.drainQueues(&m.Queue, seen.At)
 }
 
 // needsSecondFailure reports whether the failure counts only if it repeats, where only jobs wait: a host's first,

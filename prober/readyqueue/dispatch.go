@@ -56,8 +56,8 @@ func (l *locked) assignConnection(priority budget.Priority, now time.Time) (ok b
 	m := l.ready[priority].Pop()
 	m.ready[priority] = false
 	if priority == budget.Single && m.Queued(budget.Single) > 0 {
-		for _, t := range m.waitingAdmission {
-			if l.env.Gate.Expedite(t) {
+		for _, s := range l.working {
+			if s.host == m && s.admission != nil && l.env.Gate.Expedite(s.admission) {
 				break // one session passes the admission gate at once
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"probity/engine"
-	"probity/prober/admission"
 	"probity/prober/budget"
 	"probity/prober/hostqueue"
 	"probity/prober/source"
@@ -17,12 +16,11 @@ type mxHost struct {
 	in    *locked                    // the queue that it is in
 	ready [budget.NumPriorities]bool // in the queue's ring of that priority
 
-	sessions         int
-	healthy          int                 // sessions with at least one reply to a recipient
-	idle             []*session          // sessions that wait for work
-	waitingAdmission []*admission.Ticket // of sessions that wait at the admission gate
-	tlsFailed        bool                // TLS failed here: use plain text
-	reachTrial       bool                // no probe waits in it: see source.Reachability
+	sessions   int
+	healthy    int        // sessions with at least one reply to a recipient
+	idle       []*session // sessions that wait for work
+	tlsFailed  bool       // TLS failed here: use plain text
+	reachTrial bool       // no probe waits in it: see source.Reachability
 
 	lookup    hostLookup
 	requested [budget.NumPriorities]bool // it requests a connection at its address

@@ -175,16 +175,13 @@ func (l *locked) advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place) 
 			continue
 		case engine.StepDecoy:
 			d := l.domainOf(&p.Ev, step.Host)
-			switch use := d.UseDecoy(p, now); {
-			case use == hostqueue.DecoyUsed:
+			switch {
+			case d.UseDecoy(p, now):
 			case l.quarantined(now):
 				p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Event: engine.EventSourceBlocked,
 					Host: step.Host, At: now})
-			case use == hostqueue.DecoyUnconfirmed:
-				d.LeaveUnconfirmed(p)
-				return
 			default:
-				d.AwaitDecoy(p)
+				d.AwaitDecoy(p, now)
 				return
 			}
 			d.RemoveIfEmpty()
@@ -243,12 +240,8 @@ func (q *Queue) Withdraw(p *hostqueue.Probe, evenAnswered bool) bool {
 }
 
 // drainQueues takes all probes out of the queue of a host, or of all hosts for nil, and advances each.
-func (l *locked) drainQueues(m *mxHost, now time.Time) {
-	var only *hostqueue.Queue
-	if m != nil {
-		only = &m.Queue
-	}
-	for _, p := range l.waiting.TakeQueued(only) {
+func (l *locked) drainQueues(of *hostqueue.Queue, now time.Time) {
+	for _, p := range l.waiting.TakeQueued(of) {
 		l.advance(p, now, hostqueue.Last)
 	}
 }
@@ -346,7 +339,7 @@ func (q *Queue) IsQueued(p *hostqueue.Probe) bool {
 func (q *Queue) Unsent() []*hostqueue.Probe {
 	l := q.lock()
 	defer l.unlock()
-	return l.waiting.Unsent()
+	return l.waiting.Unsent(nil)
 }
 
 // CloseIdle settles what has waited too long. It takes the queue out of use if that is idle and its budgets, and those

@@ -48,7 +48,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	case rh.un.NeedsCare() && l.hostHealth.DistrustDialogue(m.Name, now) &&
 		(o.Fault.Event != engine.EventTimeout || len(s.group.Recipients) > 1):
 		s.closing = true
-		rh.RequeueUntried(&s.group, rh.un)
+		rh.RequeueUntried(&s.group, &rh.un)
 	case s.group.RefusedAtMail(&o) && len(s.seen) == 0:
 		rh.handleMailRefused()
 	default:
@@ -125,7 +125,8 @@ func (rh *replyHandler) handleMailRefused() {
 				r.Probe.Ev.Append(seen)
 			}
 		}
-		rh.RequeueRefused(&s.group, rh.un)
+		rh.un.MailRefused = true
+		rh.RequeueUntried(&s.group, &rh.un)
 		if !another {
 			s.handleFailure(l, f, seen, rh.Now)
 		}
@@ -139,7 +140,7 @@ func (rh *replyHandler) handleMailRefused() {
 			alone.Ev.Append(engine.Sighting{Event: engine.EventInternal, Host: s.host.Name, At: rh.Now})
 		}
 	}
-	rh.RequeueUntried(&s.group, rh.un)
+	rh.RequeueUntried(&s.group, &rh.un)
 }
 
 // applyMailReply applies what the reply to a refused MAIL asks of the queue.
@@ -180,7 +181,7 @@ func (rh *replyHandler) deliverReplies() {
 	}
 	if !rh.o.Fault.None() || slices.Contains(delivered, false) {
 		rh.un.Delivered = delivered
-		rh.RequeueUnanswered(&s.group, rh.un)
+		rh.RequeueUnanswered(&s.group, &rh.un)
 	}
 	rh.endQuarantineOnReply()
 	switch {

@@ -93,7 +93,11 @@ func (l *locked) newSession(m *mxHost, priority budget.Priority) *session {
 func (s *session) run(soft, hard context.Context) {
 	hard, cut := context.WithCancel(hard)
 	defer cut()
-	s.begin(cut)
+	l := s.queue.lock()
+	s.cancel = cut
+	l.working = append(l.working, s)
+	s.seat.HighLatency = l.latency.HighRTT(&l.env.NodeRTT)
+	l.unlock()
 	if soft.Err() == nil && s.enterGate(soft) && !s.queue.env.Slots.Closed() && s.connect(hard) {
 		for s.nextTransaction(soft) && s.sendTransaction(hard) {
 			s.seat.Leave()
@@ -104,16 +108,8 @@ func (s *session) run(soft, hard context.Context) {
 	s.end()
 }
 
-// begin lets the queue know that the session works, and how to end it at once.
-func (s *session) begin(cut context.CancelFunc) {
-	l := s.queue.lock()
-	defer l.unlock()
-	s.cancel = cut
-	l.working = append(l.working, s)
-	s.seat.HighLatency = l.latency.HighRTT(&l.env.NodeRTT)
-}
-
-// quit leaves the server: it waits for the close, as an open connection would count against us at the peer.
+// quit leaves the server: it waits for the close, as an open connection would count against us at the peer. The answers
+// of a first connection count if they are known to be in step. If not, they are asked for again, one by one.
 func (s *session) quit(hard context.Context) {
 	q := s.queue
 	l := q.lock()
@@ -126,17 +122,7 @@ func (s *session) quit(hard context.Context) {
 	defer cancel()
 	confirmed := s.conn.Confirmed() || s.conn.SayQuit(quitting)
 	l = q.lock()
-	l.judgeDialogue(s, confirmed)
-	l.unlock()
-	q.env.release(q, &s.unproven)
-	s.conn.Quit(quitting)
-}
-
-// judgeDialogue counts the answers of a first connection if they are known to be in step. If not, they are asked for
-// again, one by one.
-func (l *locked) judgeDialogue(s *session, confirmed bool) {
-	now := time.Now()
-	switch {
+	switch now := time.Now(); {
 	case !s.onTrial || !s.progress:
 	case confirmed:
 		l.hostHealth.ConfirmDialogue(s.host.Name)
@@ -146,6 +132,9 @@ func (l *locked) judgeDialogue(s *session, confirmed bool) {
 		l.hostHealth.DoubtDialogue(s.host.Name)
 		l.probes += s.unproven.Void(&s.host.Queue, s.so.Connection, engine.EventOutOfStep, now)
 	}
+	l.unlock()
+	q.env.release(q, &s.unproven)
+	s.conn.Quit(quitting)
 }
 
 // end gives back what the session has: its seat, its connection in the budgets, its slot, and its place among the
@@ -181,7 +170,7 @@ func (s *session) end() {
 	s.host.scheduleNeeded()
 	env.Slots.Release()
 	l.dispatch(now)
-	s.host.SettleUncontrolled(s.host.sessions, now)
+	s.host.SettleUncontrolled(now)
 	l.unlock()
 	env.Slots.WakeWaiting(now)
 }
@@ -201,7 +190,6 @@ func (s *session) enterGate(ctx context.Context) bool {
 	if s.host.Queued(budget.Single) > 0 {
 		gate.Expedite(t)
 	}
-	s.host.waitingAdmission = append(s.host.waitingAdmission, t)
 	s.admission = t
 	if s.wasReset {
 		gate.Expedite(t)
@@ -210,8 +198,6 @@ func (s *session) enterGate(ctx context.Context) bool {
 	s.seat.Take(gate.Wait(ctx, t))
 	l = q.lock()
 	s.admission = nil
-	s.host.waitingAdmission = slices.DeleteFunc(s.host.waitingAdmission,
-		func(other *admission.Ticket) bool { return other == t })
 	l.unlock()
 	return s.seat.Taken()
 }

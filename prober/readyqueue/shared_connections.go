@@ -228,7 +228,7 @@ func (sc *sharedConnections) handOver(s *session, m *mxHost, now time.Time) {
 	old.sessions--
 	l := sc.in
 	l.finished, s.unproven.Finished = s.unproven.Finished, l.finished
-	old.SettleUncontrolled(old.sessions, now)
+	old.SettleUncontrolled(now)
 	l.finished, s.unproven.Finished = s.unproven.Finished, l.finished
 	m.sessions++
 	if s.answered {

@@ -73,29 +73,24 @@ func (s *session) fillTransaction(l *locked, now time.Time) budget.Denial {
 	return d
 }
 
-// roomByPriority is room for each priority, and why there is none. The address limit's mutex is held too.
+// roomByPriority is room for each priority, and why there is none. The address limit, which learns of short jobs here,
+// is locked too.
 func (s *session) roomByPriority(l *locked, now time.Time) (rooms [budget.NumPriorities]int,
 	denials [budget.NumPriorities]budget.Denial) {
 	rooms[budget.Single], denials[budget.Single] = s.room(l, budget.Single, now)
 	rooms[budget.LongJob], denials[budget.LongJob] = s.room(l, budget.LongJob, now)
 	rooms[budget.ShortJob], denials[budget.ShortJob] = rooms[budget.LongJob], denials[budget.LongJob]
-	if s.jobPrioritiesDiffer(l, now) {
+	shortDiffer := l.budget.JobPrioritiesDiffer(now) // short jobs may have more than long ones
+	if limit := s.addressLimit; limit != nil {
+		if l.waiting.Queued[budget.ShortJob] > 0 {
+			limit.RecordDemand(budget.ShortJob, l.budget.Pacing.Until(), now)
+		}
+		shortDiffer = shortDiffer || limit.JobPrioritiesDiffer(now)
+	}
+	if shortDiffer {
 		rooms[budget.ShortJob], denials[budget.ShortJob] = s.room(l, budget.ShortJob, now)
 	}
 	return rooms, denials
-}
-
-// jobPrioritiesDiffer reports whether short jobs may have more than long ones, on the route or at its address limit,
-// which learns of short jobs here.
-func (s *session) jobPrioritiesDiffer(l *locked, now time.Time) bool {
-	addrLimit := s.addressLimit
-	if addrLimit == nil {
-		return l.budget.JobPrioritiesDiffer(now)
-	}
-	if l.waiting.Queued[budget.ShortJob] > 0 {
-		addrLimit.RecordDemand(budget.ShortJob, l.budget.Pacing.Until(), now)
-	}
-	return l.budget.JobPrioritiesDiffer(now) || addrLimit.JobPrioritiesDiffer(now)
 }
 
 // room returns how many recipients may be sent now, by both budgets, the server's own limits and what was learnt of it.

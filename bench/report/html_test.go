@@ -58,6 +58,7 @@ func TestPageIsSelfContained(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, WriteHTML(&b, []*Report{plottedReport(), failed}, []*Report{old}, time.Unix(0, 0)))
 	page := b.String()
+	require.NotRegexp(t, `<th[^>]*></th>`, page, "a column without a name")
 	for _, want := range []string{"every bar met", "1 not met", "Throughput over time", "Resident memory over time",
 		"Latency", "CPU time by stage",
 		"fullest limit", "Rows by expected", "Against the old report", "WORSE", "it &lt;ended&gt;",

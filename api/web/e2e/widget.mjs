@@ -8,6 +8,12 @@ export async function openShop() {
   let script = "";
   const server = createServer((request, response) => {
     response.setHeader("Content-Type", "text/html; charset=utf-8");
+    if (request.url === "/dunkel") {
+      response.end(`<!doctype html><html lang="de-AT"><head><title>Laden</title><meta name="viewport" content="width=device-width">
+<style>body { background: #14171c; color: #e8eaee; }</style></head><body><main><h1>Ein Laden</h1><div id="check"></div></main>
+<script src="${script}/widget.js" data-target="#check" async></script></body></html>`);
+      return;
+    }
     response.end(`<!doctype html><html lang="en"><head><title>Shop</title><meta name="viewport" content="width=device-width">
 <style>:root { --probity-accent: #6b2fa0; } #check { min-height: 11.5rem; }</style></head>
 <body><main><h1>A shop</h1><div id="check"></div><p id="below">What stands below.</p></main>
@@ -59,6 +65,21 @@ export function widget(step) {
     assert.deepEqual([answer.status, answer.credits_used], ["INVALID", 0]);
     assert.equal(await page.locator("probity-check").getByRole("button").evaluate((e) => getComputedStyle(e).backgroundColor), "rgb(107, 47, 160)", "it is themed");
     t.place = place;
+  });
+
+  step("the widget is dark on a dark page, and speaks its language", async ({ page: main, shop }) => {
+    const page = await main.context().newPage();
+    await page.goto(`${shop.origin}/dunkel`);
+    await isIn(page, "idle");
+    const form = page.locator("probity-check form");
+    assert.equal(await form.evaluate((e) => getComputedStyle(e).backgroundColor), "rgba(0, 0, 0, 0)");
+    assert.equal(await form.evaluate((e) => getComputedStyle(e).color), "rgb(232, 234, 238)");
+    await page.getByLabel("E-Mail-Adresse prüfen").fill("keine Adresse");
+    await page.getByRole("button", { name: "Prüfen" }).click();
+    await page.getByText("das ist keine E-Mail-Adresse").waitFor();
+    assert.deepEqual(await findings(page), []);
+    if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/widget-dark.png` });
+    await page.close();
   });
 
   step("the widget says that it cannot reach us", async ({ page: main, shopPage: page }) => {

@@ -135,7 +135,6 @@ export function customer(step) {
     await nav(page, "Jobs");
     await page.locator("input[type=file]").setInputFiles(file);
     await page.getByRole("region", { name: "First rows of the list" }).waitFor();
-    await page.getByText(`${rows.toLocaleString("en-US")} rows`).waitFor();
   });
 
   step("a page that is reloaded in mid-upload says what became of it", async ({ page, base, file, live }) => {
@@ -143,7 +142,7 @@ export function customer(step) {
     const slow = (bytes) => cdp.send("Network.emulateNetworkConditions", { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: bytes });
     await cdp.send("Network.enable");
     await slow((await readFile(file)).length / 60);
-    await page.getByRole("button", { name: "Upload and verify" }).click();
+    await page.getByRole("button", { name: "Upload", exact: true }).click();
     await page.getByRole("progressbar", { name: /^Upload of/ }).waitFor();
     page.once("dialog", (d) => d.accept()); // it asks before it lets an upload go
     await page.reload();
@@ -175,6 +174,9 @@ export function customer(step) {
   step("the job is followed to its end without reloading", async (t) => {
     const { page } = t;
     await page.getByRole("link", { name: "Open the job" }).click();
+    await page.getByText(`of ${rows.toLocaleString("en-US")} rows`).waitFor();
+    await page.getByRole("region", { name: "First rows as the server reads them" }).waitFor();
+    await page.getByRole("button", { name: "Start" }).click();
     await page.getByText("completed", { exact: true }).waitFor({ timeout: 300_000 });
     t.job = page.url().split("/").at(-1);
     await page.getByRole("button", { name: /^Dismiss/ }).click();

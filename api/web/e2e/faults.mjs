@@ -39,30 +39,29 @@ export function faults(step) {
   step("rows are counted as the server counts them, with a stray quote", async ({ page }) => {
     const rows = Array.from({ length: 100 }, (_, i) => `a${i}@quotes.example,${i === 10 ? '5" pipe' : "pipe"}\n`);
     await choose(page, csv("pipes.csv", `email,what\n${rows.join("")}`));
-    await page.getByText("100 rows. At most 100 credits").waitFor({ timeout: 10_000 });
-    await page.getByRole("button", { name: "Cancel" }).click();
+    await page.getByRole("button", { name: "Upload", exact: true }).click();
+    await page.getByText("of 100 rows").waitFor();
   });
 
-  step("a workbook is refused in words", async ({ page }) => {
+  step("a workbook that cannot be read is refused in words", async ({ page }) => {
     const zip = Buffer.concat([Buffer.from("PK\u0003\u0004"), Buffer.alloc(26), Buffer.from("[Content_Types].xml")]);
     await choose(page, { name: "customers.xlsx", mimeType: "application/octet-stream", buffer: zip });
-    await page.getByRole("alert").getByText(/customers\.xlsx is a spreadsheet workbook.*Save it as CSV/).waitFor();
+    await page.getByRole("alert").getByText(/customers\.xlsx cannot be read as an Excel workbook.*Save it as CSV/).waitFor();
     await choose(page, csv("renamed.csv", zip));
-    await page.getByRole("alert").getByText(/renamed\.csv is a spreadsheet workbook/).waitFor();
+    await page.getByRole("alert").getByText(/renamed\.csv cannot be read as an Excel workbook/).waitFor();
   });
 
-  step("a list beyond the credits is refused with what helps, and is not to be tried again", async ({ page }) => {
+  step("a list beyond the credits says so before it starts, and is refused with what helps", async ({ page }) => {
     await choose(page, csv("dear.csv", `email\n${Array.from({ length: 200 }, (_, i) => `a${i}@dear.example\n`).join("")}`));
-    await page.getByRole("button", { name: "Upload and verify" }).click();
-    const panel = page.getByRole("region", { name: "Uploads" });
-    await panel.getByText("You have 150 credits; this needs 200. Ask your administrator for more.").waitFor();
-    assert.equal(await panel.getByRole("button", { name: "Try again" }).count(), 0);
-    await panel.getByRole("button", { name: /^Dismiss/ }).click();
+    await page.getByRole("button", { name: "Upload", exact: true }).click();
+    await page.getByText("There are too few credits").waitFor();
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.getByRole("alert").getByText("You have 150 credits; this needs 200. Ask your administrator for more.").waitFor();
   });
 
   step("a list that cannot be read is not to be tried again", async ({ page }) => {
     await choose(page, csv("open.csv", 'email,x\na@b.example,"open\n'));
-    await page.getByRole("button", { name: "Upload and verify" }).click();
+    await page.getByRole("button", { name: "Upload", exact: true }).click();
     const panel = page.getByRole("region", { name: "Uploads" });
     await panel.getByText(/unclosed quote/).waitFor();
     assert.equal(await panel.getByRole("button", { name: "Try again" }).count(), 0);
@@ -77,7 +76,7 @@ export function faults(step) {
       return route.fulfill({ status: 429, headers: { "Retry-After": String(wait) }, json: { detail } });
     });
     await choose(page, csv("third.csv", "email\nann@third.example\n"));
-    await page.getByRole("button", { name: "Upload and verify" }).click();
+    await page.getByRole("button", { name: "Upload", exact: true }).click();
     const panel = page.getByRole("region", { name: "Uploads" });
     await panel.getByText("The limit of 2 uploads an hour is reached. Try again in about an hour.").waitFor();
     const again = panel.getByRole("button", { name: "Try again" });
@@ -85,7 +84,7 @@ export function faults(step) {
     await panel.getByRole("button", { name: /^Dismiss/ }).click();
     wait = 2;
     await choose(page, csv("third.csv", "email\nann@third.example\n"));
-    await page.getByRole("button", { name: "Upload and verify" }).click();
+    await page.getByRole("button", { name: "Upload", exact: true }).click();
     await panel.getByText("Try again in 2 seconds.").waitFor();
     assert.ok(await again.isDisabled());
     await page.unroute("**/v1/verify/bulk");
@@ -95,6 +94,7 @@ export function faults(step) {
 
   step("a row that is not verified yet says so, and asking again asks again", async ({ page }) => {
     await page.getByRole("heading", { level: 1, name: "third.csv" }).waitFor();
+    await page.getByRole("button", { name: "Start" }).click();
     const done = { row: 1, email: "ann@third.example", status: "INVALID", score: 0, reason: "domain_not_found", smtp_provider: "" };
     const open = { ...done, status: "", score: 0, reason: null };
     let asked = 0;
@@ -138,9 +138,9 @@ export function faults(step) {
     await signOut(page);
     await signIn(page, base, dana.email, dana.password);
     await choose(page, csv("kept.csv", "email\nann@kept.example\n"));
-    await page.getByRole("button", { name: "Upload and verify" }).waitFor();
+    await page.getByRole("button", { name: "Upload", exact: true }).waitFor();
     await page.context().clearCookies(); // as a session that expired
-    await page.getByRole("button", { name: "Upload and verify" }).click();
+    await page.getByRole("button", { name: "Upload", exact: true }).click();
     await page.getByText("Your session expired. Sign in to continue.").waitFor();
     assert.equal(await page.getByLabel("E-mail address").inputValue(), dana.email);
     await page.locator("input[type=password]").fill(dana.password);
@@ -184,9 +184,9 @@ export function faults(step) {
 
   step("an upload that failed stays, with its button, on other pages", async ({ page }) => {
     await choose(page, csv("cut.csv", "email\nann@cut.example\n"));
-    await page.getByRole("button", { name: "Upload and verify" }).waitFor();
+    await page.getByRole("button", { name: "Upload", exact: true }).waitFor();
     await page.context().setOffline(true);
-    await page.getByRole("button", { name: "Upload and verify" }).click();
+    await page.getByRole("button", { name: "Upload", exact: true }).click();
     const panel = page.getByRole("region", { name: "Uploads" });
     await panel.getByText("connection lost").waitFor();
     await nav(page, "Callbacks");

@@ -39,10 +39,10 @@ export function scenes(base, { list, job, fair, paused, bo }) {
       },
     ],
     [
-      "lists-upload",
+      "job-ready",
       async (page) => {
-        await button(page, "Upload and verify");
-        await page.getByRole("link", { name: "Open the job" }).waitFor();
+        await button(page, "Upload");
+        await page.getByRole("region", { name: "First rows as the server reads them" }).waitFor();
       },
     ],
     [

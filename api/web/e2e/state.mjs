@@ -235,7 +235,7 @@ export function state(step) {
     await page.route("**/v1/verify/bulk", (route) => (route.request().method() === "POST" ? route.fulfill({ status: 422, json: { detail: "file: there are no rows" } }) : route.continue()));
     for (let i = 0; i < 11; i++) {
       await page.locator("input[type=file]").first().setInputFiles(csv(`many${i}.csv`, "email\nann@many.example\n"));
-      await page.getByRole("button", { name: "Upload and verify" }).click();
+      await page.getByRole("button", { name: "Upload", exact: true }).click();
       await page.getByRole("region", { name: "Uploads" }).getByText(`many${i}.csv`).waitFor();
     }
     const panel = page.getByRole("region", { name: "Uploads" });

@@ -1,15 +1,17 @@
-import { Alert, Button, Grid, Group, Progress, Select, SegmentedControl, Stack, Text, TextInput } from "@mantine/core";
+import { Alert, Button, Grid, Group, Progress, Select, SegmentedControl, Stack, Table, Text, TextInput } from "@mantine/core";
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { lazy, Suspense, useState, type FormEvent, type ReactNode } from "react";
 import { ApiError, api, take, type Job, type Schemas, type Status } from "../api/client";
-import { callback, isOver, job as jobQuery, jobProviders, reasons, session } from "../api/queries";
+import { callback, credits, isOver, job as jobQuery, jobProviders, reasons, session } from "../api/queries";
 import { bytes, counted, decimal, duration, exactly, number, share } from "../format";
 import { Ask, Badge, Busy, CopyButton, Cut, Empty, Facts, Icon, JobBadge, Loaded, Moment, More, Name, Note, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, Warning, type Column } from "../parts";
 import { titleOf, usePace } from "../parts/JobTable";
 import { useTimeLeft } from "../parts/timeLeft";
 import { WhyPanel } from "../parts/WhyPanel";
 import { useFragment } from "../search";
+import { delimiterNames } from "../upload/preview";
+import { choose, sourceOf } from "../upload/uploads";
 import { deferred, downloads, resultsPath, statuses } from "../verdict";
 
 const Donut = lazy(() => import("../charts/Donut"));
@@ -80,18 +82,20 @@ function Found({ job: j }: { job: Job }) {
       )}
       {j.status === "ready" ? <Ready job={j} /> : !over && <Going job={j} />}
       {j.status === "running" && <WhyPanel id={j.job_id} />}
-      <Grid gap="lg">
-        <Grid.Col span={{ base: 12, md: 6 }}>
-          <Panel tall title="Outcome">
-            <Outcome job={j} />
-          </Panel>
-        </Grid.Col>
-        <Grid.Col span={{ base: 12, md: 6 }}>
-          <Panel tall title={over ? "Downloads" : "Partial downloads"}>
-            <Downloads job={j} />
-          </Panel>
-        </Grid.Col>
-      </Grid>
+      {j.status !== "ready" && (
+        <Grid gap="lg">
+          <Grid.Col span={{ base: 12, md: 6 }}>
+            <Panel tall title="Outcome">
+              <Outcome job={j} />
+            </Panel>
+          </Grid.Col>
+          <Grid.Col span={{ base: 12, md: 6 }}>
+            <Panel tall title={over ? "Downloads" : "Partial downloads"}>
+              <Downloads job={j} />
+            </Panel>
+          </Grid.Col>
+        </Grid>
+      )}
       <Reasons job={j} />
       {readable && j.total_rows > 0 && <ByProvider job={j} />}
       {(readable || j.processed > 0) && j.status !== "expired" && j.status !== "failed" && <Search job={j} />}
@@ -143,7 +147,7 @@ function Actions({ job: j }: { job: Job }) {
           Resume
         </Button>
       )}
-      {["ready", "queued", "running", "paused"].includes(j.status) && (
+      {["queued", "running", "paused"].includes(j.status) && (
         <Ask label="Cancel" verb="Cancel the job" title="Cancel this job?" icon="stop" act={async () => put(await take(api.POST("/v1/verify/bulk/{job_id}/cancel", params)))}>
           Verified rows are kept and charged. Remaining rows become UNKNOWN and are free. You still get a result file.
         </Ask>
@@ -168,23 +172,100 @@ function Actions({ job: j }: { job: Job }) {
   );
 }
 
+/** Ready is what the server read of a list, and what it will cost, before the job starts. */
 function Ready({ job: j }: { job: Job }) {
   const p = j.preview;
+  const needed = j.credits_needed ?? 0;
+  const balance = useQuery(credits).data?.balance;
   return (
     <Panel title="Ready to start">
-      <Text size="sm">
-        {counted(j.credits_needed ?? 0, "credit")} needed for {counted(j.unique_addresses, "distinct address", "distinct addresses")}; at least {duration(j.eta_seconds ?? 0)}. A
-        job that is not started within seven days is deleted.
-      </Text>
-      {p && (
-        <Rows
-          label="First rows"
-          columns={p.columns.map((title, i) => ({ title, of: (r: { cells: string[] }) => r.cells[i] ?? "" }))}
-          rows={p.rows.map((cells, n) => ({ cells, n }))}
-          keyOf={(r) => r.n}
-        />
-      )}
+      <Stack>
+        <Stats>
+          <Stat name="Credits needed" note="at most: UNKNOWN results are free">
+            {number(needed)}
+          </Stat>
+          <Stat name="Distinct addresses" note={`of ${counted(j.total_rows, "row")}`}>
+            {number(j.unique_addresses)}
+          </Stat>
+          <Stat name="Free of charge" note={`${counted(j.duplicate_rows, "duplicate")}, ${number(j.blank_rows)} blank`}>
+            {number(j.duplicate_rows + j.blank_rows)}
+          </Stat>
+          <Stat name="Least time" note="that receivers allow">
+            {(j.eta_seconds ?? 0) < 60 ? "under a minute" : duration(j.eta_seconds ?? 0)}
+          </Stat>
+        </Stats>
+        {balance !== undefined && balance < needed && (
+          <Warning title="There are too few credits">
+            You have {counted(balance, "credit")}; this needs {number(needed)}. Ask your administrator for more, then start the job.
+          </Warning>
+        )}
+        <ColumnRead job={j} />
+        {p && <FirstRows preview={p} column={j.email_column ?? ""} />}
+        <Text size="sm" c="dimmed">
+          Nothing is charged until you start it. A job that is not started within seven days is deleted.
+        </Text>
+      </Stack>
     </Panel>
+  );
+}
+
+/** ColumnRead says which column the server reads, and leads back to the choice of another while the page still has the file. */
+function ColumnRead({ job: j }: { job: Job }) {
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const source = sourceOf(j.job_id);
+  const other = useMutation({
+    mutationFn: () => take(api.DELETE("/v1/verify/bulk/{job_id}", { params: { path: { job_id: j.job_id } } })),
+    onSuccess: () => {
+      choose([source!]);
+      void navigate({ to: "/lists" });
+      client.removeQueries({ queryKey: ["job", j.job_id] });
+      void client.invalidateQueries({ queryKey: ["jobs"] });
+    },
+  });
+  return (
+    <Group gap="sm">
+      <Text size="sm">
+        The addresses are in column <b>{j.email_column}</b>. Delimiter: {delimiterNames[j.delimiter] ?? j.delimiter}; encoding: {j.encoding}; {j.has_header ? "the first row is a header" : "there is no header"}.
+      </Text>
+      {source && (
+        <Button size="compact-sm" variant="default" loading={other.isPending} onClick={() => other.mutate()}>
+          Change this
+        </Button>
+      )}
+      {other.error && <Trouble error={other.error} />}
+    </Group>
+  );
+}
+
+/** FirstRows are the first rows as the server read them, with the column of the addresses marked. */
+function FirstRows({ preview: p, column }: { preview: NonNullable<Job["preview"]>; column: string }) {
+  const at = p.columns.indexOf(column);
+  return (
+    <div className="scroll" tabIndex={0} role="region" aria-label="First rows as the server reads them">
+      <Table withTableBorder withColumnBorders fz="sm">
+        <Table.Thead>
+          <Table.Tr>
+            {p.columns.map((name, i) => (
+              <Table.Th key={i} bg={i === at ? "var(--info-soft)" : undefined}>
+                {name || `Column ${i + 1}`}
+              </Table.Th>
+            ))}
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {p.rows.map((cells, n) => (
+            <Table.Tr key={n}>
+              {p.columns.map((_, i) => (
+                <Table.Td key={i} bg={i === at ? "var(--info-soft)" : undefined} className="cell">
+                  {cells[i] ?? ""}
+                </Table.Td>
+              ))}
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </div>
   );
 }
 
@@ -565,19 +646,21 @@ function Details({ job: j }: { job: Job }) {
   ];
   return (
     <Stack>
-      <Stats>
-        <Stat name="Rows">{number(j.total_rows)}</Stat>
-        <Stat name="Distinct addresses">{number(j.unique_addresses)}</Stat>
-        <Stat name="Duplicates">{number(j.duplicate_rows)}</Stat>
-        <Stat name="Blank">{number(j.blank_rows)}</Stat>
-        {isOver(j.status) ? (
-          <Stat name="Credits used" note={`${number(j.credits_refunded)} refunded`}>
-            {number(j.credits_used)}
-          </Stat>
-        ) : (
-          <Stat name="Credits reserved">{number(j.credits_reserved)}</Stat>
-        )}
-      </Stats>
+      {j.status !== "ready" && (
+        <Stats>
+          <Stat name="Rows">{number(j.total_rows)}</Stat>
+          <Stat name="Distinct addresses">{number(j.unique_addresses)}</Stat>
+          <Stat name="Duplicates">{number(j.duplicate_rows)}</Stat>
+          <Stat name="Blank">{number(j.blank_rows)}</Stat>
+          {isOver(j.status) ? (
+            <Stat name="Credits used" note={`${number(j.credits_refunded)} refunded`}>
+              {number(j.credits_used)}
+            </Stat>
+          ) : (
+            <Stat name="Credits reserved">{number(j.credits_reserved)}</Stat>
+          )}
+        </Stats>
+      )}
       <Facts list={facts} />
       <Group>
         <CopyButton text={j.job_id} label="Copy the job id" />

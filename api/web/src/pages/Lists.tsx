@@ -1,64 +1,85 @@
-import { Accordion, Button, Group, NumberInput, Select, Stack, Switch, Table, Text, TextInput } from "@mantine/core";
+import { Accordion, Button, Group, NumberInput, Select, Stack, Switch, Table, Text, Textarea, TextInput } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useRouter } from "@tanstack/react-router";
 import { useEffect, useRef, useState, type DragEvent } from "react";
-import { credits, jobsPage, recentJobs, session } from "../api/queries";
-import { bytes, duration, number } from "../format";
-import { Busy, Empty, Icon, Loaded, Page, Panel, To, Trouble, Warning } from "../parts";
+import { jobsPage, recentJobs, session } from "../api/queries";
+import { bytes, counted, duration } from "../format";
+import { Busy, Empty, Icon, Loaded, Page, Panel, To, Trouble } from "../parts";
 import { JobTable, Pager, StateFilter, useJobsSearch } from "../parts/JobTable";
-import { beginning, columnPart, count, delimiterPart, isWorkbook, preview, workbooks, type Preview } from "../upload/preview";
-import { choose, start, useChosen, type Options } from "../upload/uploads";
+import { asList, pasted } from "../upload/lists";
+import { beginning, columnPart, delimiterNames, delimiterPart, preview, workbooks, type Preview } from "../upload/preview";
+import { allChosen, choose, chosenDone, dismiss, start, useChosen, type Chosen, type Options } from "../upload/uploads";
 
 export function Lists() {
-  const file = useChosen();
+  const chosen = useChosen();
   const kept = useQuery(session).data?.service.results_kept_seconds;
+  const first = chosen[0];
   return (
     <Page
       title="Jobs"
-      note={`Upload a CSV file; every row comes back with its verdict, in the same order, with all its other columns.${kept ? ` Results are kept for ${duration(kept)}.` : ""}`}
+      note={`Upload a list; every row comes back with its verdict, in the same order, with all its other columns.${kept ? ` Results are kept for ${duration(kept)}.` : ""}`}
     >
-      {file ? <Prepare key={file.name + file.size + file.lastModified} file={file} done={() => choose(null)} /> : <Drop take={choose} />}
+      {first ? <Prepare key={`${chosen.length} ${first.file.name}`} list={first} more={chosen.length - 1} /> : <Take />}
       <Jobs />
     </Page>
   );
 }
 
-function Drop({ take }: { take: (f: File) => void }) {
+/** Take takes lists: dropped, chosen or pasted. */
+function Take() {
   const [over, setOver] = useState(false);
   const [wrong, setWrong] = useState("");
+  const [reading, setReading] = useState(false);
+  const [pastes, setPastes] = useState(false);
+  async function look(files: readonly File[]) {
+    setWrong("");
+    setReading(true);
+    const lists: Chosen[] = [];
+    for (const file of files) await asList(file).then((list) => lists.push(list), (error: Error) => setWrong(error.message));
+    setReading(false);
+    choose(lists);
+  }
   function drop(event: DragEvent) {
     event.preventDefault();
     setOver(false);
-    const { files } = event.dataTransfer;
-    if (files.length !== 1) setWrong("Drop one file at a time.");
-    else void look(files[0]!);
-  }
-  async function look(file: File) {
-    const book = await isWorkbook(file).catch(() => false); // a file that cannot be read is told of when its rows are looked at
-    if (book) setWrong(`${file.name} is a spreadsheet workbook, not a CSV file. Save it as CSV (in Excel: Save As, CSV UTF-8), then upload that file.`);
-    else take(file);
+    void look([...event.dataTransfer.files]);
   }
   return (
     <div>
-      <label className="drop" data-over={over} onDragOver={(e) => (e.preventDefault(), setOver(true))} onDragLeave={() => setOver(false)} onDrop={drop}>
-        <input
-          type="file"
-          accept={".csv,.tsv,.txt,.gz,.zst,.zip,text/csv,text/plain,application/gzip,application/zip,application/zstd," + workbooks.join()}
-          onChange={(e) => {
-            const file = e.currentTarget.files?.[0];
-            e.currentTarget.value = ""; // the same name may be chosen again
-            if (file) void look(file);
-          }}
-        />
-        <Text component="span" c="dimmed" display="block" aria-hidden>
-          <Icon name="upload" size={32} />
-        </Text>
-        <Text component="span" fw={600} display="block">
-          Drop a list here, or choose a file
-        </Text>
-        <Text component="span" c="dimmed" size="sm" display="block">
-          CSV with comma, semicolon, tab or pipe; plain, gzip, zstd or zip; up to 5,000,000 addresses
-        </Text>
-      </label>
+      {reading ? (
+        <Panel>
+          <Busy>Reading the file…</Busy>
+        </Panel>
+      ) : pastes ? (
+        <Paste done={() => setPastes(false)} />
+      ) : (
+        <label className="drop" data-over={over} onDragOver={(e) => (e.preventDefault(), setOver(true))} onDragLeave={() => setOver(false)} onDrop={drop}>
+          <input
+            type="file"
+            multiple
+            accept={".csv,.tsv,.txt,.gz,.zst,.zip,text/csv,text/plain,application/gzip,application/zip,application/zstd," + workbooks.join()}
+            onChange={(e) => {
+              const files = [...(e.currentTarget.files ?? [])];
+              e.currentTarget.value = ""; // the same name may be chosen again
+              void look(files);
+            }}
+          />
+          <Text component="span" c="dimmed" display="block" aria-hidden>
+            <Icon name="upload" size={32} />
+          </Text>
+          <Text component="span" fw={600} display="block">
+            Drop lists here, or choose files
+          </Text>
+          <Text component="span" c="dimmed" size="sm" display="block">
+            CSV with comma, semicolon, tab or pipe; plain, gzip, zstd or zip; Excel workbooks (.xlsx); up to 5,000,000 addresses
+          </Text>
+        </label>
+      )}
+      {!reading && !pastes && (
+        <Button mt="xs" size="compact-sm" variant="default" onClick={() => setPastes(true)}>
+          Paste addresses
+        </Button>
+      )}
       {wrong && (
         <Text role="alert" size="sm" mt="xs" className="ink-bad">
           {wrong}
@@ -68,26 +89,45 @@ function Drop({ take }: { take: (f: File) => void }) {
   );
 }
 
-interface Rows {
-  count: number;
-  done: boolean;
+function Paste({ done }: { done: () => void }) {
+  const [text, setText] = useState("");
+  return (
+    <Panel title="Paste addresses">
+      <form
+        onSubmit={(e) => {
+          e.preventDefault();
+          choose([pasted(text)]);
+        }}
+      >
+        <Stack>
+          <Textarea
+            label="Addresses"
+            description="One a line, or separated by commas or spaces; or rows of a spreadsheet, with their columns"
+            value={text}
+            onChange={(e) => setText(e.currentTarget.value)}
+            autosize
+            minRows={5}
+            maxRows={15}
+            spellCheck={false}
+            autoComplete="off"
+            data-autofocus
+          />
+          <Group>
+            <Button type="submit" disabled={!text.trim()}>
+              Use them
+            </Button>
+            <Button variant="subtle" color="gray" onClick={done}>
+              Cancel
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Panel>
+  );
 }
 
-/** useRows counts a file's rows while its sender looks at the rest. */
-function useRows(file: File, seen: Preview | null): Rows | null {
-  const [rows, setRows] = useState<Rows | null>(null);
-  useEffect(() => {
-    if (!seen) return;
-    const stop = new AbortController();
-    count(file, seen, stop.signal, (n) => setRows({ count: n, done: false }))
-      .then((n) => !stop.signal.aborted && setRows(n === null ? null : { count: n, done: true }))
-      .catch(() => setRows(null));
-    return () => stop.abort();
-  }, [file, seen]);
-  return rows;
-}
-
-function Prepare({ file, done }: { file: File; done: () => void }) {
+function Prepare({ list, more }: { list: Chosen; more: number }) {
+  const { file, note } = list;
   const [seen, setSeen] = useState<Preview | "none" | null>(null);
   const [error, setError] = useState<unknown>(null);
   useEffect(() => {
@@ -107,34 +147,38 @@ function Prepare({ file, done }: { file: File; done: () => void }) {
         </>
       }
       actions={
-        <Button size="compact-sm" variant="default" onClick={done}>
-          Choose another
+        <Button size="compact-sm" variant="default" onClick={chosenDone}>
+          {more > 0 ? "Skip this list" : "Choose another"}
         </Button>
       }
     >
+      {(note || more > 0) && (
+        <Text size="sm" c="dimmed" mb="sm" role="status">
+          {note} {more > 0 && `${counted(more, "more list follows", "more lists follow")}.`}
+        </Text>
+      )}
       {error !== null && <Trouble error={error} />}
       {!seen && error === null && <Busy>Looking at the first rows…</Busy>}
-      {seen && <Form file={file} seen={seen === "none" ? null : seen} done={done} />}
+      {seen && <Form list={list} seen={seen === "none" ? null : seen} />}
     </Panel>
   );
 }
 
-const delimiterNames: Record<string, string> = { ",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe" };
-
-function Form({ file, seen, done }: { file: File; seen: Preview | null; done: () => void }) {
+function Form({ list, seen }: { list: Chosen; seen: Preview | null }) {
+  const { file } = list;
   const client = useQueryClient();
-  const rows = useRows(file, seen);
+  const router = useRouter();
   const visit = useQuery(session).data;
-  const balance = useQuery(credits).data;
   const [hasHeader, setHasHeader] = useState(seen ? seen.header !== null : true);
   const [column, setColumn] = useState(seen && seen.column >= 0 ? String(seen.column) : "");
   const [named, setNamed] = useState("");
-  const [options, setOptions] = useState<Omit<Options, "column" | "hasHeader">>({
+  const [options, setOptions] = useState<Omit<Options, "column" | "hasHeader" | "delimiter">>({
     name: "",
     callbackUrl: "",
     callbackContent: "full",
     maxHours: 0,
     maxAgeDays: 7,
+    ...list.options,
   });
   const set = (news: Partial<Options>) => setOptions((old) => ({ ...old, ...news }));
   const button = useRef<HTMLButtonElement>(null);
@@ -149,9 +193,7 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
   const first = seen?.header ?? seen?.rows[0] ?? [];
   const records = seen ? (seen.header && hasHeader ? seen.rows : seen.header ? [seen.header, ...seen.rows] : hasHeader ? seen.rows.slice(1) : seen.rows) : [];
   const titles = hasHeader ? (seen?.header ?? seen?.rows[0] ?? []) : first.map((_, i) => `Column ${i + 1}`);
-  const addresses = rows ? Math.max(0, rows.count - (hasHeader ? 1 : 0)) : null;
   const tooLarge = visit && file.size > visit.service.max_upload_bytes;
-  const short = addresses !== null && rows?.done && balance && balance.balance < addresses;
   const missing = seen !== null && column === "";
   // The server is told what is shown: the delimiter, and which column it gives.
   const part = seen && !missing ? columnPart(hasHeader ? titles : null, Number(column)) : named.trim();
@@ -159,12 +201,14 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
 
   function send() {
     if (part === null) return;
-    start(file, { ...options, column: part, hasHeader, delimiter: seen ? delimiterPart(seen.delimiter) : undefined }, (job) => {
+    const id = start(file, { ...options, columnCheck: undefined, column: part, hasHeader, delimiter: seen ? delimiterPart(seen.delimiter) : undefined }, (job) => {
       client.setQueryData(["job", job.job_id], job);
       void client.invalidateQueries({ queryKey: ["jobs"] });
-      void client.invalidateQueries({ queryKey: ["credits"] });
+      if (router.state.location.pathname !== "/lists" || allChosen().length > 0) return; // its user does something else
+      dismiss(id);
+      void router.navigate({ to: "/lists/$jobId", params: { jobId: job.job_id } });
     });
-    done();
+    chosenDone();
   }
 
   return (
@@ -201,7 +245,7 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
                 {records.slice(0, 6).map((r, i) => (
                   <Table.Tr key={i}>
                     {titles.map((_, j) => (
-                      <Table.Td key={j} bg={String(j) === column ? "var(--info-soft)" : undefined} style={{ maxWidth: "18rem", overflow: "hidden", textOverflow: "ellipsis", whiteSpace: "nowrap" }}>
+                      <Table.Td key={j} bg={String(j) === column ? "var(--info-soft)" : undefined} className="cell">
                         {r[j] ?? ""}
                       </Table.Td>
                     ))}
@@ -222,19 +266,8 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
       )}
       <Text size="sm" role="status">
         {seen && <>Delimiter: {delimiterNames[seen.delimiter] ?? seen.delimiter}. </>}
-        {addresses === null ? (
-          seen ? "Counting rows… " : "Rows are counted after upload. "
-        ) : (
-          <>
-            <b>{number(addresses)}</b> {rows?.done ? "rows." : "rows so far…"} At most <b>{number(addresses)}</b> credits. UNKNOWN results, duplicates and blank rows are free.{" "}
-          </>
-        )}
+        What the server reads is shown with its exact price before the job starts.
       </Text>
-      {short && (
-        <Warning>
-          Your balance is {number(balance.balance)} credits. If the list has more unique addresses than that, the upload is rejected and nothing is charged.
-        </Warning>
-      )}
       {tooLarge && <Trouble error={new Error(`The file is over ${bytes(visit.service.max_upload_bytes)}: split it, or compress it with gzip.`)} />}
       <Accordion variant="contained">
         <Accordion.Item value="more">
@@ -277,9 +310,9 @@ function Form({ file, seen, done }: { file: File; seen: Preview | null; done: ()
       </Accordion>
       <Group>
         <Button ref={button} leftSection={<Icon name="upload" size={16} />} onClick={send} disabled={missing || unnamed || Boolean(tooLarge)}>
-          Upload and verify
+          Upload
         </Button>
-        <Button variant="subtle" color="gray" onClick={done}>
+        <Button variant="subtle" color="gray" onClick={chosenDone}>
           Cancel
         </Button>
       </Group>

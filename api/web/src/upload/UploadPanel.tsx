@@ -124,6 +124,10 @@ function OtherColumn({ upload: u, accepted }: { upload: Upload; accepted: (job: 
 function SelectAgain({ upload: u, accepted }: { upload: Upload; accepted: (job: Job) => void }) {
   const input = useRef<HTMLInputElement>(null);
   const [wrong, setWrong] = useState("");
+  async function look(file: File) {
+    const list = await import("./lists").then(({ asList }) => asList(file)).catch(() => null);
+    if (!list || !resend(u.id, list.file, accepted)) setWrong("This is a different file, or it changed. Upload it on the Jobs page.");
+  }
   return (
     <>
       <input
@@ -133,7 +137,7 @@ function SelectAgain({ upload: u, accepted }: { upload: Upload; accepted: (job: 
         aria-label={`The file ${u.file} again`}
         onChange={(e) => {
           const file = e.currentTarget.files?.[0];
-          if (file && !resend(u.id, file, accepted)) setWrong("This is a different file, or it changed. Upload it on the Jobs page.");
+          if (file) void look(file);
         }}
       />
       <Button size="compact-xs" variant="default" mt={6} onClick={() => input.current?.click()}>
@@ -157,7 +161,7 @@ function note(u: Upload): string {
     case "checking":
       return "Sent. The server is reading and counting the list…";
     case "done":
-      return "Upload complete. You can close this page.";
+      return u.job?.status === "ready" ? "Uploaded. Nothing is charged until you start the job." : "Upload complete. You can close this page.";
     case "cancelled":
       return "Upload cancelled. Nothing was charged.";
     case "failed":

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { beginning, columnNamed, columnPart, columnSeen, count, Counter, decode, isWorkbook, packing, parse, preview } from "./preview";
+import { beginning, columnNamed, columnPart, columnSeen, decode, isWorkbook, packing, parse, preview } from "./preview";
 
 const utf8 = (s: string) => new TextEncoder().encode(s);
 
@@ -90,52 +90,6 @@ describe("files", () => {
     expect(packing(utf8("PK\u0003\u0004"))).toBe("zip");
     expect(packing(utf8("email"))).toBe("none");
   });
-  it("counts records over pieces", () => {
-    const c = new Counter(",");
-    for (const piece of ["email,x\na@b,", '"two\nlines', '"\n\n', "c@d,1"]) c.add(utf8(piece));
-    expect(c.end()).toBe(3);
-  });
-  it.each([
-    ['a,5" pipe\n'.repeat(3), 3], // a quote within a field is plain
-    ['a,"5"" pipe"\nb,c\n', 2],
-    ['a,"5" pipe"x\nb,c\n', 2], // what follows a closing quote is plain, a further quote as well
-    ['"5" pipe,a\n"b",c\n', 2],
-    ['a, "b\nc,d\n', 2], // a space stands before this quote
-    ['a,"b\n"\nc,d', 2],
-    ['a,""\n,""\n', 2],
-  ])("counts %j as the server does: %i", (text, want) => {
-    const whole = new Counter(",");
-    whole.add(utf8(text));
-    const bytewise = new Counter(",");
-    for (const b of utf8(text)) bytewise.add(new Uint8Array([b]));
-    expect([whole.end(), bytewise.end()]).toEqual([want, want]);
-  });
-  it("counts by the delimiter that is in force", () => {
-    const c = new Counter(";");
-    c.add(utf8('a,"b;1\nc;2\n'));
-    expect(c.end()).toBe(2);
-  });
-
-  const never = new AbortController().signal;
-  const counted = async (...parts: BlobPart[]) => {
-    const blob = new Blob(parts);
-    return count(blob, preview((await beginning(blob))!), never, () => {});
-  };
-  it("counts a file, and stops when told", async () => {
-    expect(await counted("email\n", "a@b.example\n".repeat(1000))).toBe(1001);
-    const stop = new AbortController();
-    stop.abort();
-    expect(await count(new Blob(["email\n"]), preview(utf8("email\n")), stop.signal, () => {})).toBeNull();
-  });
-  it("counts no sep= line, and no mark", async () => {
-    expect(await counted('sep=;\nemail;x\na@b.example;"y\nz"\n')).toBe(2);
-    expect(await counted('\uFEFF"email","x\ny"\na@b.example,1\n')).toBe(2);
-  });
-  it("counts UTF-16", async () => {
-    const text = 'email,x\na@b.example,5" pipe\nc@d.example,"y\nz"\n';
-    const wide = new Uint8Array([0xff, 0xfe, ...[...text].flatMap((c) => [c.charCodeAt(0), 0])]);
-    expect(await counted(wide)).toBe(3);
-  });
   it("takes the beginning alone", async () => {
     const head = await beginning(new Blob(["x".repeat(1 << 20)]));
     expect(head!.length).toBe(256 << 10);
@@ -148,7 +102,6 @@ describe("files", () => {
   const book = archive("UEsDBBQAAAAIAAAAIVwrhCYSBgAAAAQAAAAQAAAAZG9jUHJvcHMvYXBwLnhtbLOp0LcDAFBLAwQUAAAACAAAACFcK4QmEgYAAAAEAAAADwAAAHhsL3dvcmtib29rLnhtbLOp0LcDAFBLAQIUAxQAAAAIAAAAIVwrhCYSBgAAAAQAAAAQAAAAAAAAAAAAAACAAQAAAABkb2NQcm9wcy9hcHAueG1sUEsBAhQDFAAAAAgAAAAhXCuEJhIGAAAABAAAAA8AAAAAAAAAAAAAAIABNAAAAHhsL3dvcmtib29rLnhtbFBLBQYAAAAAAgACAHsAAABnAAAAAAA=", "book.csv");
   it("reads the one list of an archive", async () => {
     expect(decode((await beginning(mac))!)).toBe("email\na@b.example\n");
-    expect(await count(mac, preview((await beginning(mac))!), never, () => {})).toBe(2);
     expect(await beginning(two)).toBeNull();
   });
   it("tells a workbook by what is in it", async () => expect([await isWorkbook(mac), await isWorkbook(two), await isWorkbook(book)]).toEqual([false, false, true]));

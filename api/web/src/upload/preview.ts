@@ -1,29 +1,26 @@
-// What can be said of a list before it is sent, from its first bytes. The server reads the whole file and has the last
-// word; this is the same reading of delimiters, quotes and columns, so that what is shown is what will happen.
+// Which column of a list has the addresses, from its first bytes: the server is told, and shows what it read before it starts. This
+// is its reading of delimiters, quotes and columns.
 
 export interface Preview {
   delimiter: string;
-  newline: Newline;
   rows: string[][]; // the first ones, the header not among them
   header: string[] | null;
   column: number; // of the addresses; -1 where none was found
   certain: boolean; // the server would find the same column by itself
-  sep: boolean; // a line such as sep=; stands before everything else
-  encoding: Encoding;
 }
 
-export type Encoding = "utf-8" | "utf-16le" | "utf-16be" | "windows-1252" | "macintosh";
+type Encoding = "utf-8" | "utf-16le" | "utf-16be" | "windows-1252" | "macintosh";
 
 /** Newline is the last character of each line. */
-export type Newline = "\n" | "\r";
+type Newline = "\n" | "\r";
 
 const delimiters = [",", ";", "\t", "|"];
 
 /** looksLike tells whether a cell has the shape of an address, right or wrong, by the server's rule (csvfile.looksLikeAddress). */
-const looksLike = (cell: string) => /^[^\s,;|@][^\s,;|]*@[^\s,;|]*[^\s,;|@]$/.test(cell.trim());
+export const looksLike = (cell: string) => /^[^\s,;|@][^\s,;|]*@[^\s,;|]*[^\s,;|@]$/.test(cell.trim());
 
 /** encodingOf tells how bytes are to be read: by their mark, else as UTF-8, else as Windows-1252. */
-export function encodingOf(bytes: Uint8Array): Encoding {
+function encodingOf(bytes: Uint8Array): Encoding {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return "utf-16le";
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return "utf-16be";
   try {
@@ -115,7 +112,6 @@ export function columnSeen(rows: readonly string[][]): { column: number; cells: 
 
 /** preview reads the beginning of a list. */
 export function preview(bytes: Uint8Array, shown = 8): Preview {
-  const encoding = encodingOf(bytes);
   let text = decode(bytes).replace(/^\uFEFF/, "");
   const newline: Newline = endsWithCR(text) ? "\r" : "\n";
   let candidates = delimiters;
@@ -124,22 +120,19 @@ export function preview(bytes: Uint8Array, shown = 8): Preview {
     candidates = [sep[1]!];
     text = text.slice(sep[0].length);
   }
-  const known = { newline, sep: sep !== null, encoding };
   for (const delimiter of candidates) {
     const records = parse(text, delimiter, shown + 1, newline);
     const column = columnNamed(records[0] ?? []);
-    if (column >= 0) return { ...known, delimiter, header: records[0]!, rows: records.slice(1), column, certain: true };
+    if (column >= 0) return { delimiter, header: records[0]!, rows: records.slice(1), column, certain: true };
   }
-  return { ...known, ...guess(text, candidates, newline, shown) };
+  return guess(text, candidates, newline, shown);
 }
-
-type Guess = Pick<Preview, "delimiter" | "header" | "rows" | "column" | "certain">;
 
 const looked = 100; // records by which a guess is made
 
 /** guess chooses where no header says which column it is: the delimiter that parts the most addresses from the rest; where there are
  * none, the one that gives the most columns. */
-function guess(text: string, candidates: readonly string[], newline: Newline, shown: number): Guess {
+function guess(text: string, candidates: readonly string[], newline: Newline, shown: number): Preview {
   let best = { delimiter: "", records: [] as string[][], column: -1, cells: -1 };
   for (const delimiter of candidates) {
     const records = parse(text, delimiter, looked, newline);
@@ -162,6 +155,8 @@ export function columnPart(header: readonly string[] | null, column: number): st
   const name = header[column] ?? "";
   return name && columnNamed(header, name) === column ? name : null;
 }
+
+export const delimiterNames: Record<string, string> = { ",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe" };
 
 /** delimiterPart is how the server is told of a delimiter. */
 export const delimiterPart = (delimiter: string) => (delimiter === "\t" ? "tab" : delimiter);
@@ -232,7 +227,7 @@ async function zipped(file: Blob): Promise<ReadableStream<Uint8Array> | null> {
 }
 
 /** unpacked is the text of a file as a stream; null where a browser cannot unpack it. */
-export async function unpacked(file: Blob): Promise<ReadableStream<Uint8Array> | null> {
+async function unpacked(file: Blob): Promise<ReadableStream<Uint8Array> | null> {
   const head = new Uint8Array(await file.slice(0, 64).arrayBuffer());
   switch (packing(head)) {
     case "none":
@@ -272,109 +267,4 @@ export async function beginning(file: Blob): Promise<Uint8Array | null> {
     await reader.cancel().catch(() => {});
   }
   return head.subarray(0, n);
-}
-
-/** Dialect is what a count has to know of a file. */
-export type Dialect = Pick<Preview, "delimiter" | "newline" | "sep" | "encoding">;
-
-/** Counter counts records without keeping them, by the server's rules (coordinator/csvfile): a quote opens only at a field's
- * start, what follows a closing quote is plain, and a record ends at the end of a line outside of quotes. CSV libraries read stray
- * quotes in other ways, so their counts differ. The text is UTF-8 or another superset of ASCII. */
-export class Counter {
-  records = 0;
-  private at: "start" | "plain" | "quoted" | "closing" = "start";
-  private filled = false;
-  private readonly delimiter: number;
-  private readonly newline: number;
-
-  constructor(delimiter: string, newline: Newline = "\n") {
-    this.delimiter = delimiter.charCodeAt(0);
-    this.newline = newline.charCodeAt(0);
-  }
-
-  add(chunk: Uint8Array) {
-    for (let i = 0; i < chunk.length; i++) {
-      const c = chunk[i]!;
-      if (this.at === "quoted") {
-        if (c === 34) this.at = "closing";
-        continue;
-      }
-      if (c === 34 && this.at !== "plain") {
-        this.at = "quoted"; // at a field's start, or the second of a doubled quote
-        this.filled = true;
-      } else if (c === this.newline) {
-        if (this.filled) this.records++;
-        this.filled = false;
-        this.at = "start";
-      } else {
-        this.at = c === this.delimiter ? "start" : "plain";
-        if (c > 32) this.filled = true;
-      }
-    }
-  }
-
-  end(): number {
-    if (this.filled) this.records++;
-    this.filled = false;
-    return this.records;
-  }
-}
-
-/** pieces reads a stream piece by piece into memory that is used again and again, where the stream can do that: a browser that
- * is given five million rows would else leave hundreds of megabytes to its garbage collector. */
-function pieces(stream: ReadableStream<Uint8Array>): { next: () => Promise<Uint8Array | null>; cancel: () => Promise<void> } {
-  let reader: ReadableStreamBYOBReader;
-  try {
-    reader = stream.getReader({ mode: "byob" });
-  } catch {
-    const plain = stream.getReader();
-    return { next: async () => (await plain.read()).value ?? null, cancel: () => plain.cancel() };
-  }
-  let memory = new ArrayBuffer(pieceSize);
-  const next = async () => {
-    const { done, value } = await reader.read(new Uint8Array(memory));
-    if (done || !value) return null;
-    memory = value.buffer;
-    return value;
-  };
-  return { next, cancel: () => reader.cancel() };
-}
-
-const pieceSize = 128 << 10;
-
-/** asUTF8 is a stream whose text a Counter can read, without its mark. */
-function asUTF8(stream: ReadableStream<Uint8Array>, encoding: Encoding): ReadableStream<Uint8Array> {
-  if (!encoding.startsWith("utf-16")) return stream;
-  const decoder = new TextDecoderStream(encoding) as unknown as TransformStream<Uint8Array, string>;
-  return stream.pipeThrough(decoder).pipeThrough(new TextEncoderStream());
-}
-
-/** afterMark is the first piece of a text without the byte order mark of UTF-8, which is no part of its first field. */
-function afterMark(piece: Uint8Array): Uint8Array {
-  return piece[0] === 0xef && piece[1] === 0xbb && piece[2] === 0xbf ? piece.subarray(3) : piece;
-}
-
-/** count reads the whole file, piece by piece, and tells how far it is. Stopping is by the signal. */
-export async function count(file: Blob, dialect: Dialect, signal: AbortSignal, progress: (records: number) => void): Promise<number | null> {
-  const stream = await unpacked(file);
-  if (!stream) return null;
-  const { next, cancel } = pieces(asUTF8(stream, dialect.encoding));
-  const counter = new Counter(dialect.delimiter, dialect.newline);
-  const sep = dialect.sep ? 1 : 0;
-  let told = 0;
-  let first = true;
-  for (;;) {
-    const piece = await next();
-    if (signal.aborted) {
-      await cancel().catch(() => {});
-      return null;
-    }
-    if (!piece) return counter.end() - sep;
-    counter.add(first ? afterMark(piece) : piece);
-    first = false;
-    if (performance.now() - told > 150) {
-      told = performance.now();
-      progress(Math.max(0, counter.records - sep));
-    }
-  }
 }

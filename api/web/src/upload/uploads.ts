@@ -2,6 +2,7 @@ import { useSyncExternalStore } from "react";
 import { ApiError, csrfToken, errorOf, signedOut, worthAgain, type Job } from "../api/client";
 import { unanswered } from "../api/reach";
 import { becameJob, isSame, read, write, type Unfinished } from "./broken";
+import type { List } from "./lists";
 
 // Uploads live outside of pages: one goes on, and is shown, wherever its sender goes. The browser reads the file from the
 // disk as it sends it, so that memory stays flat. Leaving the dashboard altogether ends it, which is why that is asked; who
@@ -18,6 +19,11 @@ export interface Options {
   callbackContent: "full" | "auto" | "link";
   maxHours: number; // 0: the server chooses
   maxAgeDays: number;
+}
+
+/** Chosen is a list whose options are being chosen, with those of an upload of it before. */
+export interface Chosen extends List {
+  options?: Options;
 }
 
 export interface Upload {
@@ -114,6 +120,7 @@ function watch(then: () => void) {
 /** form is the body of an upload: what changes how the file is read comes before it. */
 export function form(file: File, o: Options): FormData {
   const f = new FormData();
+  f.set("start", "false"); // its page shows what the server read, and starts it
   if (o.name) f.set("name", o.name);
   if (o.column) f.set("email_column", o.column);
   f.set("has_header", String(o.hasHeader));
@@ -173,6 +180,7 @@ function send(id: string, then: (job: Job) => void) {
       return;
     }
     const job = request.response as Job;
+    sent.set(job.job_id, { file: blob, note: "", options: one.options });
     change(id, { state: "done", job });
     then(job);
   };
@@ -200,18 +208,31 @@ export function verifyAnyway(id: string, then: (job: Job) => void) {
 
 /** chooseAgain goes back to the options of an upload that was refused. */
 export function chooseAgain(id: string) {
-  const file = all.get(id)?.blob;
+  const one = all.get(id);
   dismiss(id);
-  if (file) choose(file);
+  if (one?.blob) choose([{ file: one.blob, note: "", options: one.options }]);
 }
 
-let chosen: File | null = null;
+const sent = new Map<string, Chosen>(); // what jobs of this page were made of
 
-/** choose sets the file whose options are being chosen; null for none. */
-export function choose(file: File | null) {
-  chosen = file;
+/** sourceOf is the list that a job was made of, while the page that sent it is open. */
+export const sourceOf = (job: string) => sent.get(job);
+
+let chosen: readonly Chosen[] = [];
+
+/** choose adds lists whose options are to be chosen, one after another. */
+export function choose(lists: readonly Chosen[]) {
+  chosen = [...chosen, ...lists];
   publish();
 }
+
+/** chosenDone goes on to the next list. */
+export function chosenDone() {
+  chosen = chosen.slice(1);
+  publish();
+}
+
+export const allChosen = () => chosen;
 
 export const useChosen = () => useSyncExternalStore(watch, () => chosen);
 
@@ -223,7 +244,9 @@ export function abort(id: string) {
 export function dropUploads() {
   for (const one of all.values()) one.request?.abort();
   all.clear();
-  choose(null);
+  sent.clear();
+  chosen = [];
+  publish();
 }
 
 export function dismiss(id: string) {

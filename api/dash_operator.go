@@ -35,12 +35,12 @@ type Operator struct {
 
 // dashboardState is the dashboard's state in the server.
 type dashboardState struct {
-	streams        eventStreams
-	providerTables *lru.Cache[string, rowsearch.Providers] // by the id of a finished job
-	summaries      summaries
-	searcher       *rowsearch.Searcher
-	started        time.Time
-	webApp         *webApp
+	streams   eventStreams
+	tallies   *lru.Cache[string, *rowsearch.Tally] // by the id of a finished job
+	summaries summaries
+	searcher  *rowsearch.Searcher
+	started   time.Time
+	webApp    *webApp
 }
 
 // operatorJob is a job as operators see it: its owner and its progress. Its content is visible only to its owner.

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	maxRowsFound      = 100 // rows of an answer
-	maxProviderTables = 64  // provider tables of finished jobs, which never change
+	maxRowsFound = 100 // rows of an answer
+	maxTallies   = 64  // counts of finished jobs, which never change
 )
 
 // findRows serves the rows of a job whose address contains the search term.
@@ -56,8 +56,8 @@ func scanResults(c *call, j *store.Job, f results.Filter, visit func([]byte) err
 	return c.srv.dashboard.searcher.Scan(c.srv.http.StopContext(), c.identity.User.ID, write, visit)
 }
 
-// countProviders serves the row counts of a finished job by provider and status. Of a very long job it counts as many
-// rows as it can in the time of a search, and the answer says so.
+// countProviders serves the row counts of a finished job by provider and status, and by score. Of a very long job it
+// counts as many rows as it can in the time of a search, and the answer says so.
 func countProviders(c *call) error {
 	j, err := job(c)
 	if err != nil {
@@ -67,16 +67,18 @@ func countProviders(c *call) error {
 	if err := checkResultsReady(j, f); err != nil {
 		return err
 	}
-	if t, ok := c.srv.dashboard.providerTables.Get(j.ID); ok {
-		return c.SendJSON(httpd.StatusOK, map[string]any{"providers": t, "complete": true})
-	}
-	t := rowsearch.Providers{}
-	whole, err := scanResults(c, j, f, t.Line)
-	if err != nil {
-		return err
+	t, whole := c.srv.dashboard.tallies.Get(j.ID)
+	if !whole {
+		t = rowsearch.NewTally()
+		if whole, err = scanResults(c, j, f, t.Line); err != nil {
+			return err
+		}
 	}
 	if whole {
-		c.srv.dashboard.providerTables.Add(j.ID, t)
+		c.srv.dashboard.tallies.Add(j.ID, t)
 	}
-	return c.SendJSON(httpd.StatusOK, map[string]any{"providers": t, "complete": whole})
+	return c.SendJSON(httpd.StatusOK, struct {
+		*rowsearch.Tally
+		Complete bool `json:"complete"`
+	}{t, whole})
 }

@@ -268,6 +268,11 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	require.EqualValues(t, 3, total)
+	scored := 0.0
+	for _, n := range counted["scores"].([]any) {
+		scored += n.(float64)
+	}
+	require.EqualValues(t, 3, scored)
 	other := w.signIn("dan@probity.test", store.Customer)
 	for _, path := range []string{"/rows", "/providers"} {
 		require.Equal(t, 404, other.get("/v1/dash/jobs/"+job["job_id"].(string)+path).status)

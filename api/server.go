@@ -89,7 +89,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if s.auditedDownloads, err = lru.New[string, time.Time](maxAuditedDownloads); err != nil {
 		return nil, err
 	}
-	if s.dashboard.providerTables, err = lru.New[string, rowsearch.Providers](maxProviderTables); err != nil {
+	if s.dashboard.tallies, err = lru.New[string, *rowsearch.Tally](maxTallies); err != nil {
 		return nil, err
 	}
 	s.widgetPage, s.reasonsBody = httpd.NewPage(widgetScript, "text/javascript; charset=utf-8"), reasons.JSON()

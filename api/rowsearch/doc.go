@@ -1,5 +1,5 @@
 // Package rowsearch reads the results of a job line by line for the dashboard: it finds rows by their address, and
-// counts rows by provider.
+// counts rows by provider and score.
 //
 // Invariants:
 //  1. A search takes at most Timeout; what it found until then is returned, marked as incomplete.

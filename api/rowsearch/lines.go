@@ -44,31 +44,57 @@ func (r *Rows) Line(b []byte) error {
 }
 
 // rowNumber is the number that each line begins with.
-func rowNumber(b []byte) (n int64) {
+func rowNumber(b []byte) int64 {
 	digits, _ := bytes.CutPrefix(b, []byte(`{"row":`))
-	for _, c := range digits {
+	n, _ := leadingNumber(digits)
+	return n
+}
+
+// leadingNumber is the number that a text begins with, and how many digits it has.
+func leadingNumber(b []byte) (n int64, digits int) {
+	for _, c := range b {
 		if c < '0' || c > '9' {
 			break
 		}
 		n = n*10 + int64(c-'0')
+		digits++
 	}
-	return n
+	return n, digits
 }
 
-// Providers counts the rows of a job by provider and status.
-type Providers map[string]map[string]int64
+// scoreSteps is how many parts of ten points scores are counted in; the last one includes 100.
+const scoreSteps = 10
+
+// Tally counts the rows of a job.
+type Tally struct {
+	Providers map[string]map[string]int64 `json:"providers"` // by provider and status
+	Scores    [scoreSteps]int64           `json:"scores"`
+}
+
+// NewTally returns a tally of no rows.
+func NewTally() *Tally { return &Tally{Providers: map[string]map[string]int64{}} }
 
 // Line counts a row.
-func (p Providers) Line(b []byte) error {
+func (t *Tally) Line(b []byte) error {
 	status, provider := textAfter(b, `,"status":"`), textAfter(b, `,"smtp_provider":"`)
 	if status == "" {
 		return nil
 	}
-	if p[provider] == nil {
-		p[provider] = make(map[string]int64, 4)
+	if t.Providers[provider] == nil {
+		t.Providers[provider] = make(map[string]int64, 4)
 	}
-	p[provider][status]++
+	t.Providers[provider][status]++
+	if score, ok := numberAfter(b, `,"score":`); ok {
+		t.Scores[min(score/scoreSteps, scoreSteps-1)]++
+	}
 	return nil
+}
+
+// numberAfter is the number after a key that we write; false if there is none.
+func numberAfter(b []byte, key string) (n int64, ok bool) {
+	_, rest, _ := bytes.Cut(b, []byte(key))
+	n, length := leadingNumber(rest)
+	return n, length > 0
 }
 
 // textAfter is the raw string value after a key that we write: names of statuses and providers have no character that

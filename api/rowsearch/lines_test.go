@@ -20,3 +20,17 @@ func TestTextAfter(t *testing.T) {
 	require.Equal(t, "GMX / WEB.DE", textAfter(line, `,"smtp_provider":"`))
 	require.Empty(t, textAfter(line, `,"none":"`))
 }
+
+func TestRowsAreCountedByProviderAndScore(t *testing.T) {
+	tally := NewTally()
+	for _, line := range []string{
+		`{"row":1,"email":"a@b.c","status":"VALID","score":98,"reason":null,"smtp_provider":"GMX / WEB.DE"}`,
+		`{"row":2,"email":"\",\"score\":5@x","status":"VALID","score":100,"reason":null,"smtp_provider":"GMX / WEB.DE"}`,
+		`{"row":3,"email":"x","status":"INVALID","score":0,"reason":"invalid_syntax","smtp_provider":""}`,
+		`{"row":4,"email":"","status":"","score":null}`,
+	} {
+		require.NoError(t, tally.Line([]byte(line)))
+	}
+	require.Equal(t, map[string]map[string]int64{"GMX / WEB.DE": {"VALID": 2}, "": {"INVALID": 1}}, tally.Providers)
+	require.Equal(t, [scoreSteps]int64{0: 1, 9: 2}, tally.Scores)
+}

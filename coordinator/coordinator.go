@@ -92,6 +92,8 @@ type Coordinator struct {
 	encoder *zstd.Encoder
 	workers int
 
+	queueViews queueViews
+
 	runningSlots, eraseSlots, planSlots, whySlots chan struct{} // counting semaphores
 
 	receiver   *ingest.Receiver

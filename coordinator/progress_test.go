@@ -41,7 +41,7 @@ func TestProgressCountsRowsWaitingForBudget(t *testing.T) {
 		require.EqualValues(t, 20_000, s.WaitingBudget)
 		require.Zero(t, s.PendingRetry)
 		require.NotEmpty(t, s.Waiting)
-		require.Zero(t, s.ETA, "no row of the route was answered: nothing says how fast it is")
+		require.InEpsilon(t, 200*time.Hour, s.ETA, 0.05, "20 of the 4,000 expected refusals an hour")
 		_, err = w.c.Cancel(j.ID)
 		require.NoError(t, err)
 		w.finish(t, j.ID)
@@ -123,9 +123,9 @@ func (h *holding) Verify(ctx context.Context, b *wire.Batch, hold time.Duration,
 	return ctx.Err()
 }
 
-// Rows that a node holds wait for a budget. There is no ETA until it can be estimated: the answers from before the
-// budget was used up do not count.
-func TestNoETAWhileRowsWaitForBudget(t *testing.T) {
+// Rows that a node holds wait for a budget. The ETA comes from its windows: the answers from before it was used up do
+// not count.
+func TestETAOfRowsThatWaitForABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestEnv(t, vfs.NewMem(), func(w *testEnv, cfg *Config) { cfg.Prober = &holding{fakeProber: w.prober} })
 		w.run()
@@ -144,14 +144,13 @@ func TestNoETAWhileRowsWaitForBudget(t *testing.T) {
 			s := at(after)
 			require.EqualValues(t, 25, s.Answered)
 			require.EqualValues(t, 175, s.WaitingBudget, "they are at the node")
-			require.Zero(t, s.ETA, "after %s", after)
+			require.InEpsilon(t, 76*time.Minute, s.ETA, 0.05, "after %s: one more window follows", after)
 			require.Len(t, s.Waiting, 1)
-			require.Zero(t, s.Waiting[0].ETA)
+			require.Equal(t, s.ETA, s.Waiting[0].ETA)
 		}
 		s := at(10 * time.Minute)
 		require.EqualValues(t, 175, s.WaitingBudget)
-		require.InEpsilon(t, 95*time.Minute, s.ETA, 0.25, "the pace of the route is known, and until when it waits")
-		require.Equal(t, s.ETA, s.Waiting[0].ETA)
+		require.InEpsilon(t, 66*time.Minute, s.ETA, 0.05)
 		for n := int64(1); n < 7; n++ {
 			// the rows of the second chunk are returned by then
 			s := at(time.Duration(n)*15*time.Minute + 90*time.Second)

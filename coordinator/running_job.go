@@ -38,7 +38,7 @@ type runningJob struct {
 	failed     chan error
 	progress   *progress.Job
 	duplicates progress.Duplicates
-	receivers  tailReceivers
+	outlook    outlook
 }
 
 // flushAfter is the sync interval of a job's log. All jobs together sync about as often as one alone: a sync costs the

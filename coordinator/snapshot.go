@@ -47,8 +47,9 @@ func (c *Coordinator) Snapshot(id string) (Snapshot, error) {
 		if s.Answered == j.Unique {
 			s.Processed = j.Rows
 		}
-		s.Forecast = job.chunks.Forecast(now)
-		s.Waiting = job.receivers.name(job, s.Waiting, now)
+		receivers := job.outlook.read(job, now)
+		s.Forecast = job.chunks.Forecast(now, windowsEnd(receivers, j.Unique-s.Answered))
+		s.Waiting = named(s.Waiting, job, receivers, now)
 		return s, nil
 	}
 	// The job is paused, or its result is being written: it shows the last counts.

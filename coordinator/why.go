@@ -41,34 +41,44 @@ func (c *Coordinator) Why(ctx context.Context, id string) (w Why, err error) {
 	if job == nil {
 		return w, nil
 	}
-	var queues []fleet.ReadyQueueReport
-	switch p := c.cfg.Prober.(type) {
-	case fleet.Views:
-		queues, w.Unreached = p.ReadyQueues(ctx)
-	case wire.Views:
-		queues, _ = fleet.LocalViews{Views: p}.ReadyQueues(ctx)
+	queues, unreached := readyQueues(ctx, c.cfg.Prober)
+	w.Unreached, w.At = unreached, time.Now()
+	w.Receivers, err = job.explain(queues, maxWhyRead, w.At)
+	if err != nil && jobAtWork(c, id) != job {
+		err = nil // its work has ended, and its scratch file is gone
 	}
-	w.At = time.Now()
+	return w, err
+}
+
+// readyQueues returns the ready queues of the nodes, and the nodes that did not answer.
+func readyQueues(ctx context.Context, of wire.Prober) (queues []fleet.ReadyQueueReport, unreached []string) {
+	switch p := of.(type) {
+	case fleet.Views:
+		return p.ReadyQueues(ctx)
+	case wire.Views:
+		return fleet.LocalViews{Views: p}.ReadyQueues(ctx)
+	}
+	return nil, nil
+}
+
+// explain explains what the open rows wait for. About so many of them are read.
+func (job *runningJob) explain(queues []fleet.ReadyQueueReport, most int, now time.Time) ([]why.Receiver, error) {
 	counts := job.progress.Counts()
-	waits, err := job.chunks.Waits(w.At, refusedShare(&counts))
+	waits, err := job.chunks.Waits(now, refusedShare(&counts), most)
 	if err != nil {
-		if jobAtWork(c, id) != job {
-			return w, nil // its work has ended, and its scratch file is gone
-		}
-		return w, err
+		return nil, err
 	}
 	f := why.Facts{
-		Waits: waits, Queues: queues, Unresolved: job.progress.Unresolved.Load(), Table: c.table.Load(), Sources: 1,
-		Now: w.At,
+		Waits: waits, Queues: queues, Unresolved: job.progress.Unresolved.Load(), Table: job.c.table.Load(), Sources: 1,
+		Now: now,
 	}
-	if counter, ok := c.cfg.Prober.(sourceCounter); ok {
+	if counter, ok := job.c.cfg.Prober.(sourceCounter); ok {
 		f.Sources = counter.Sources()
 	}
-	if a, ok := c.cfg.Prober.(interface{ Awaited() time.Time }); ok {
+	if a, ok := job.c.cfg.Prober.(interface{ Awaited() time.Time }); ok {
 		f.Awaited = a.Awaited()
 	}
-	w.Receivers = why.Explain(&f)
-	return w, nil
+	return why.Explain(&f), nil
 }
 
 // jobAtWork returns a job that is being worked on, or nil.

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"time"
-
-	"probity/coordinator/plan"
 )
 
 // Forecast is what waits of a running job, and when it will end.
@@ -23,7 +21,7 @@ type WaitingClass struct {
 	Class string
 	Rows  int64
 	Until time.Time     // end of the wait for a budget; zero: none
-	ETA   time.Duration // at the rate of the class so far; 0 if unknown
+	ETA   time.Duration // by the windows of its budgets, or at the rate of the class so far; 0 if unknown
 
 	asked  int64 // rows in flight that do not wait for a budget
 	budget int64 // of Rows, those that wait for a budget
@@ -34,13 +32,14 @@ const maxWaitingClasses = 10
 // classDNS is the class of rows that wait for DNS: their real class is not known yet.
 const classDNS = "dns"
 
-// fewOfAll is the part of the rows that are left, one in so many, below which a class does not make the ETA unknown.
-const fewOfAll = 1000
+// FewOfAll is the part of the rows that are left, one in so many, below which a class does not make the ETA unknown.
+const FewOfAll = 1000
 
 // Forecast returns the rows that wait at the scheduler and at probers, the rate, and the ETA. That is 0 (unknown) while
 // the ETA of a class is unknown that has a thousandth of the addresses that are left, or while the job is stalled
-// though rows need no budget. A class that waits for no budget uses its own rate, or the job's until it has one.
-func (job *Job) Forecast(now time.Time) (s Forecast) {
+// though no rows wait for a budget. A class of which rows do, or did, is done at windowsEnd, if it is known: a past
+// rate would not know that sources are gone. Another class uses its own rate, or the job's until it has one.
+func (job *Job) Forecast(now, windowsEnd time.Time) (s Forecast) {
 	d := job.scheduler
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -84,18 +83,23 @@ func (job *Job) Forecast(now time.Time) (s Forecast) {
 	}
 	left := job.remaining()
 	rate, etaAtAverage, stalled := job.cfg.Progress.SampleRate(left, now)
-	end, known := max(least, etaAtAverage), left == 0 || etaAtAverage > 0
+	end, known := least, true
+	if waiting.budget == 0 {
+		end = max(end, etaAtAverage)
+		known = left == 0 || etaAtAverage > 0 && !stalled
+	}
 	for class, one := range waiting.byClass {
 		switch cr := job.rates[class]; {
 		case class == classDNS:
+		case one.budget > 0 || cr != nil && cr.waited:
+			one.ETA = max(0, windowsEnd.Sub(now))
 		case cr != nil && cr.answered > 0:
-			one.ETA = cr.eta(one.Rows+one.asked, one.Until, now,
-				float64(d.budgets.refusalsPerHour(class))/plan.DefaultRefused)
-		case one.budget == 0:
+			one.ETA = cr.eta(one.Rows+one.asked, now)
+		default:
 			one.ETA = etaAtAverage
 		}
-		few := (one.Rows+one.asked)*fewOfAll < left
-		known = known && (few || one.ETA > 0) && (!stalled || one.Rows+one.asked == one.budget)
+		few := (one.Rows+one.asked)*FewOfAll < left
+		known = known && (few || one.ETA > 0)
 		end = max(end, one.ETA, one.Until.Sub(now))
 	}
 	if known {

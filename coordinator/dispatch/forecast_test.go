@@ -31,10 +31,12 @@ func TestAFewRowsDoNotHideTheETA(t *testing.T) {
 			held := wire.Held{Rows: rows, Until: time.Now().Add(time.Hour)}
 			job.queues["mx.slow.example"] = &classQueue{class: "mx.slow.example", unanswered: rows, held: held}
 
-			f := job.Forecast(time.Now())
+			f := job.Forecast(time.Now(), time.Time{})
 			require.EqualValues(t, rows, f.WaitingBudget)
 			require.Equal(t, known, f.ETA >= time.Hour, "%d rows: %s; the budget opens in an hour", rows, f.ETA)
 			require.Equal(t, known, f.ETA > 0)
+			f = job.Forecast(time.Now(), time.Now().Add(5*time.Hour))
+			require.Equal(t, 5*time.Hour, f.ETA, "the windows of the budgets are known")
 		})
 	}
 }

@@ -187,7 +187,7 @@ func (s *Scheduler) pick(now time.Time) (*dispatchedChunk, time.Duration) {
 // answered stops counting n rows of a chunk that a prober has finished, and records which of the others wait there for
 // a budget.
 func (s *Scheduler) answered(dc *dispatchedChunk, n int, held wire.Held) {
-	job, q := dc.job, dc.queue
+	job, q, now := dc.job, dc.queue, time.Now()
 	s.mu.Lock()
 	s.inFlight.answered(dc.interval, n)
 	q.unanswered -= n
@@ -195,9 +195,9 @@ func (s *Scheduler) answered(dc *dispatchedChunk, n int, held wire.Held) {
 	q.held.Rows += held.Rows - dc.held.Rows
 	if held.Rows > 0 {
 		q.held.Until = held.Until
+		job.rateOf(q.class, now).waited = true
 	}
 	dc.held = held
-	now := time.Now()
 	full, _ := s.inFlight.full(limitsFor(s.cfg.sourceCount()).unanswered, now)
 	wasEligible := q.eligible
 	job.markEligible(q, now)

@@ -40,31 +40,14 @@ type chunkWait struct {
 	chunk chunks.Chunk
 }
 
-// The most rows that are read to tell their routes and domains.
-const (
-	maxRead     = 1 << 18
-	maxTailRead = 1 << 15
-)
-
 // Waits returns what each row of the job that is at the scheduler or at probers waits for. refused is the share of
-// addresses that are taken to be refused. The rows of the tail are read first, to tell their routes apart: beyond the
-// first maxRead rows they have none.
-func (job *Job) Waits(now time.Time, refused float64) ([]Wait, error) {
+// addresses that are taken to be refused. About so many rows are read to tell their routes and domains apart, those of
+// the tail first; beyond them, rows of the tail have no route.
+func (job *Job) Waits(now time.Time, refused float64, most int) (waits []Wait, err error) {
 	all := job.chunkWaits(now)
 	slices.SortStableFunc(all, func(a, b chunkWait) int {
 		return cmp.Compare(tailFirst(a.Class), tailFirst(b.Class))
 	})
-	return job.readWaits(all, refused, maxRead)
-}
-
-// TailWaits is Waits for the tail alone, of which fewer rows are read.
-func (job *Job) TailWaits(now time.Time, refused float64) ([]Wait, error) {
-	tail := slices.DeleteFunc(job.chunkWaits(now), func(w chunkWait) bool { return w.Class != chunks.ClassTail })
-	return job.readWaits(tail, refused, maxTailRead)
-}
-
-// readWaits reads at most about so many rows of the chunks.
-func (job *Job) readWaits(all []chunkWait, refused float64, most int) (waits []Wait, err error) {
 	table, read := job.scheduler.cfg.Table(), 0
 	for _, w := range all {
 		if read >= most {

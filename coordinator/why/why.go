@@ -50,6 +50,7 @@ type Receiver struct {
 	Waits  []Wait
 	Opens  time.Time // when the first of the rows may be asked
 	DoneBy time.Time // when all are expected to be done; zero: not known
+	Tail   bool      // its rows are in the tail
 
 	provider *engine.Provider
 	budget   *budget
@@ -143,7 +144,8 @@ func (f *Facts) keyOf(w *dispatch.Wait) string {
 }
 
 func (f *Facts) newReceiver(key string, w *dispatch.Wait) *Receiver {
-	r := &Receiver{provider: f.Table.Provider(key), Name: NameOf(f.Table, key), budget: &budget{}}
+	r := &Receiver{Name: NameOf(f.Table, key), Tail: w.Class == chunks.ClassTail, provider: f.Table.Provider(key),
+		budget: &budget{}}
 	switch {
 	case key == "":
 		r.Name = NameOthers

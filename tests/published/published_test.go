@@ -2,6 +2,7 @@ package published
 
 import (
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -19,8 +20,10 @@ const (
 	publishedEnv = "PROBITY_PUBLISHED" // set: the tests run
 	// modulePath is where the module is published, in the domain that exists for tests (RFC 6761, section 6.5).
 	modulePath = "forge.example/team/probity"
-	version    = "v1.2.3"
 )
+
+// version is another one in each run: the go command remembers what packages a version has.
+var version = fmt.Sprintf("v1.2.3-test.%d", time.Now().UnixNano())
 
 // TestModuleIsFetchedAndInstalled renames a copy of the module, publishes it in a module proxy of files, installs
 // the program from there and imports the package.

@@ -19,13 +19,13 @@ func publicDescription(whole []byte) (root docNode, err error) {
 			delete(paths, path)
 		}
 	}
-	root["security"] = []any{map[string]any{"key": []any{}}}
+	root["security"] = []any{map[string]any{"apiKey": []any{}}}
 	tags, _ := root["tags"].([]any)
 	root["tags"] = slices.DeleteFunc(tags, func(tag any) bool {
 		t, _ := tag.(map[string]any)
 		return t["name"] == "Admin" || t["name"] == "Dashboard"
 	})
-	used := map[string]bool{"#/components/securitySchemes/key": true}
+	used := map[string]bool{"#/components/securitySchemes/apiKey": true}
 	root.markUsed(map[string]any(paths), used)
 	for kind, of := range root.child("components") {
 		all, _ := of.(map[string]any)

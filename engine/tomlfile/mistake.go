@@ -72,25 +72,32 @@ type Part struct {
 }
 
 // Wrong adds a mistake of one key alone, or of the part that lacks it.
-func (p Part) Wrong(key, format string, args ...any) { p.report(true, key, format, args...) }
+func (p Part) Wrong(key, format string, args ...any) {
+	m := p.mistake(key, fmt.Sprintf(format, args...))
+	m.Alone = m.Key != p.Header
+	p.Add(m)
+}
 
 // Conflict adds a mistake of several keys, at one of them.
-func (p Part) Conflict(key, format string, args ...any) { p.report(false, key, format, args...) }
+func (p Part) Conflict(key, format string, args ...any) {
+	p.Add(p.mistake(key, fmt.Sprintf(format, args...)))
+}
 
-func (p Part) report(alone bool, key, format string, args ...any) {
+// mistake is one at the line of a key, or of the part's header where the part has no such key.
+func (p Part) mistake(key, text string) *Mistake {
 	path := Statement{Header: p.Header, Key: key}.Path()
 	line, found := p.Lines[path]
-	if !found || key == "" {
-		path, line, alone = p.Header, p.Lines[p.Header], false
+	if !found {
+		path = p.Header
+		line = p.Lines[path]
 	}
-	p.Add(&Mistake{Line: line, Key: path, Part: p.Words, Text: fmt.Sprintf(format, args...), Alone: alone})
+	return &Mistake{Line: line, Key: path, Part: p.Words, Text: text}
 }
 
 // HasMistake reports whether there is a mistake at one of the part's own lines.
 func (p Part) HasMistake() bool {
 	return slices.ContainsFunc(*p.Mistakes, func(m *Mistake) bool {
 		line, own := p.Lines[m.Key]
-		return own &&
-			line == m.Line
+		return own && line == m.Line
 	})
 }

@@ -65,24 +65,33 @@ func Statements(data []byte) ([]Statement, error) {
 		return nil, err
 	}
 	var all []Statement
-	at := Statement{Line: 1}
-	counted := 0 // bytes whose line ends are in at.Line
+	var header Statement // the last one
+	line := 1
+	counted := 0 // bytes whose line ends are in line
 	walk(data, func(e *unstable.Node, key string, first, last unstable.Range) {
-		at.Start, at.End = int(e.Raw.Offset), int(e.Raw.Offset+e.Raw.Length)
-		at.Key = key
+		s := Statement{Header: header.Header, Array: header.Array, Key: key, Start: int(e.Raw.Offset),
+			End: int(e.Raw.Offset + e.Raw.Length)}
 		if e.Kind != unstable.KeyValue {
-			at.Header, at.Key, at.Array = key, "", e.Kind == unstable.ArrayTable
-			at.Start = bytes.LastIndexByte(data[:first.Offset], '[')
-			at.End = int(last.Offset+last.Length) + bytes.IndexByte(data[last.Offset+last.Length:], ']') + 1
-			if at.Array {
-				at.Start, at.End = at.Start-1, at.End+1
+			header = headerAt(data, key, int(first.Offset), int(last.Offset+last.Length))
+			if e.Kind == unstable.ArrayTable { // in double brackets
+				header.Array = true
+				header.Start--
+				header.End++
 			}
+			s = header
 		}
-		at.Line += bytes.Count(data[counted:at.Start], []byte("\n"))
-		counted = at.Start
-		all = append(all, at)
+		line += bytes.Count(data[counted:s.Start], []byte("\n"))
+		counted = s.Start
+		s.Line = line
+		all = append(all, s)
 	})
 	return all, nil
+}
+
+// headerAt is the header of a table whose key has these bytes of the file.
+func headerAt(data []byte, key string, start, end int) Statement {
+	return Statement{Header: key, Start: bytes.LastIndexByte(data[:start], '['),
+		End: end + bytes.IndexByte(data[end:], ']') + 1}
 }
 
 // walk goes over the headers and keys of a valid file. The key is dotted, with the ranges of its first and last part.
@@ -164,10 +173,11 @@ func decode(data []byte, into any, s Statement) error {
 	s.Key = strings.Join(wrong.Key(), ".")
 	row, _ := wrong.Position()
 	s.Line += row - 1
-	if unknown != nil {
-		return mistake(s.Line, s.Path(), fmt.Sprintf("unknown key %q", s.Path()))
+	text := fmt.Sprintf("unknown key %q", s.Path())
+	if unknown == nil {
+		text = s.Path() + ": " + mismatch(data, reflect.TypeOf(into), wrong.Key())
 	}
-	return mistake(s.Line, s.Path(), s.Path()+": "+mismatch(data, reflect.TypeOf(into), wrong.Key()))
+	return mistake(s.Line, s.Path(), text)
 }
 
 // mismatch says what a key takes, by the type of its table, and what the file has.

@@ -43,13 +43,18 @@ type Assembly struct {
 	Unanswered int64  // addresses without a final answer
 	Totals     Totals // of the answered rows, also of those that the Filter leaves out; after Write
 
-	windowStart  uint32            // first row of the window
+	window     window // of rows, whose records are in memory
+	wroteAny   bool
+	compressor compressor
+}
+
+// window is the rows of some frames, one after the other. Its memory is reused for the next one.
+type window struct {
+	start        uint32            // its first row
 	records      []jobfiles.Record // their names are numbers of the whole log
 	firstOf      []uint32          // for each row of the window: its first row plus one, or zero
 	duplicates   []duplicateRow    // duplicates of rows before the window, ordered by that row
 	wantedFirsts jobfiles.RowSet   // the first rows that duplicates refers to
-	wroteAny     bool
-	compressor   compressor
 }
 
 type duplicateRow struct{ first, row uint32 }
@@ -241,71 +246,82 @@ func (a *Assembly) writePacked(w io.Writer, b []byte) error {
 
 // loadWindow reads the records of a window of frames from the log, and copies them to the answers file if one is made.
 // A duplicate gets the record of its first row, and has no answer of its own in the file.
-func (a *Assembly) loadWindow(next, end, rows int) (err error) {
-	from := a.upload.Frames[next].First
-	a.windowStart = from
-	if cap(a.records) < rows {
-		a.records = make([]jobfiles.Record, rows)
-	}
-	a.records = a.records[:rows]
-	clear(a.records)
-	a.firstOf = slices.Grow(a.firstOf[:0], rows)
+func (a *Assembly) loadWindow(next, end, rows int) error {
+	w := &a.window
+	w.clear(a.upload.Frames[next].First, rows)
 	for ; next < end; next++ {
-		if a.firstOf, err = a.upload.AppendFirstRows(a.firstOf, next); err != nil {
+		var err error
+		w.firstOf, err = a.upload.AppendFirstRows(w.firstOf, next)
+		if err != nil {
 			return err
 		}
 	}
-	a.duplicates, a.wantedFirsts = a.duplicates[:0], nil
-	for i, first := range a.firstOf {
-		if first != 0 && first <= from {
-			a.duplicates = append(a.duplicates, duplicateRow{first - 1, from + uint32(i)})
+	w.findDuplicates()
+	for _, group := range a.groups {
+		if !w.needs(group) {
+			continue
 		}
-	}
-	if len(a.duplicates) > 0 {
-		slices.SortFunc(a.duplicates, func(x, y duplicateRow) int { return cmp.Compare(x.first, y.first) })
-		a.wantedFirsts = jobfiles.NewRowSet(int64(from))
-		for _, t := range a.duplicates {
-			a.wantedFirsts.Add(t.first)
-		}
-	}
-	for _, s := range a.groups {
-		n, _ := slices.BinarySearchFunc(a.duplicates, s.first, duplicateRow.compareFirst)
-		if (int(s.first) >= int(from)+rows || s.last < from) &&
-			(n == len(a.duplicates) || a.duplicates[n].first > s.last) {
-			continue // no row of the window, and no first row of its duplicates
-		}
-		if err := jobfiles.ReadGroup(a.savedAnswers, s.at, a.applyGroup); err != nil {
+		if err := jobfiles.ReadGroup(a.savedAnswers, group.at, a.applyGroup); err != nil {
 			return err
 		}
 	}
-	for i, first := range a.firstOf {
-		if first > from {
-			a.records[i] = a.records[first-1-from]
+	for i, first := range w.firstOf {
+		if first > w.start {
+			w.records[i] = w.records[first-1-w.start]
 		}
 	}
 	if a.answersWriter == nil {
 		return nil
 	}
-	for i := range a.records {
+	for i := range w.records {
 		press.Yield(i)
-		if a.firstOf[i] != 0 || a.records[i].Kind() == jobfiles.None {
+		if w.firstOf[i] != 0 || w.records[i].Kind() == jobfiles.None {
 			continue
 		}
-		rec := &a.records[i]
-		var names jobfiles.Names // its references are numbers of the whole source file
-		for k, ref := range rec.Refs() {
-			text, err := a.answersWriter.names.textOf(k, ref)
-			if err != nil {
-				return fmt.Errorf("answers file: %w", err)
-			}
-			names[k] = text
-		}
-		a.answersWriter.File.Rows++
-		if err := a.answersWriter.Rows.AddRecord(from+uint32(i), rec, names); err != nil {
+		if err := a.answersWriter.add(w.start+uint32(i), &w.records[i]); err != nil {
 			return fmt.Errorf("answers file: %w", err)
 		}
 	}
 	return nil
+}
+
+// clear makes it the window of so many rows, without their records.
+func (w *window) clear(start uint32, rows int) {
+	w.start = start
+	if cap(w.records) < rows {
+		w.records = make([]jobfiles.Record, rows)
+	}
+	w.records = w.records[:rows]
+	clear(w.records)
+	w.firstOf = slices.Grow(w.firstOf[:0], rows)
+	w.duplicates = w.duplicates[:0]
+	w.wantedFirsts = nil
+}
+
+// findDuplicates finds the duplicates of rows before the window.
+func (w *window) findDuplicates() {
+	for i, first := range w.firstOf {
+		if first != 0 && first <= w.start {
+			w.duplicates = append(w.duplicates, duplicateRow{first - 1, w.start + uint32(i)})
+		}
+	}
+	if len(w.duplicates) == 0 {
+		return
+	}
+	slices.SortFunc(w.duplicates, func(x, y duplicateRow) int { return cmp.Compare(x.first, y.first) })
+	w.wantedFirsts = jobfiles.NewRowSet(int64(w.start))
+	for _, d := range w.duplicates {
+		w.wantedFirsts.Add(d.first)
+	}
+}
+
+// needs reports whether a group may have a row of the window, or the first row of one of its duplicates.
+func (w *window) needs(g logGroup) bool {
+	if int(g.first) < int(w.start)+len(w.records) && g.last >= w.start {
+		return true
+	}
+	n, _ := slices.BinarySearchFunc(w.duplicates, g.first, duplicateRow.compareFirst)
+	return n < len(w.duplicates) && w.duplicates[n].first <= g.last
 }
 
 // logGroup is the offset of a group in the log, and the range of its rows.
@@ -316,18 +332,19 @@ type logGroup struct {
 
 // applyGroup stores the records of a group that belong to the window.
 func (a *Assembly) applyGroup(g *jobfiles.Group) error {
+	w := &a.window
 	for row, rec := range g.Answers() {
 		if err := CheckRecord(a.job, row, rec); err != nil {
 			return err
 		}
-		switch i := row - a.windowStart; {
-		case row >= a.windowStart && int(i) < len(a.records):
-			a.records[i].Replace(globalRefs(g, rec))
-		case row < a.windowStart && a.wantedFirsts != nil && a.wantedFirsts.Has(row):
-			n, _ := slices.BinarySearchFunc(a.duplicates, row, duplicateRow.compareFirst)
+		switch {
+		case row >= w.start && int(row-w.start) < len(w.records):
+			w.records[row-w.start].Replace(globalRefs(g, rec))
+		case row < w.start && w.wantedFirsts != nil && w.wantedFirsts.Has(row):
+			n, _ := slices.BinarySearchFunc(w.duplicates, row, duplicateRow.compareFirst)
 			rec = globalRefs(g, rec)
-			for ; n < len(a.duplicates) && a.duplicates[n].first == row; n++ {
-				a.records[a.duplicates[n].row-a.windowStart].Replace(rec)
+			for ; n < len(w.duplicates) && w.duplicates[n].first == row; n++ {
+				w.records[w.duplicates[n].row-w.start].Replace(rec)
 			}
 		}
 	}

@@ -73,7 +73,7 @@ func (p *page) render() error {
 		var t shownVerdict
 		var err error
 		if !b.Rows[i].Blank {
-			t, err = a.verdict(&a.records[n-a.windowStart])
+			t, err = a.verdict(&a.window.records[n-a.window.start])
 		}
 		if err != nil {
 			return err
@@ -93,7 +93,7 @@ func (p *page) render() error {
 			return err
 		}
 		p.mail = b.Email(i)
-		first := a.firstOf[n-a.windowStart] == 0
+		first := a.window.firstOf[n-a.window.start] == 0
 		if !first || t.refs == (jobfiles.Refs{}) {
 			p.applyRowFacts(&ans)
 		}

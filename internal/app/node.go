@@ -26,7 +26,6 @@ import (
 	"probity/internal/nodeflags"
 	"probity/prober"
 	"probity/prober/doctor"
-	"probity/prober/wire"
 	"probity/prober/wire/press"
 	"probity/store"
 	"probity/store/cache"
@@ -101,7 +100,8 @@ func OpenNode(f *nodeflags.Probing, cfg NodeConfig) (n *Node, err error) {
 	}
 	n.lists.Store(known)
 	warnOfLists(n.Warn, known)
-	if n.Resolver, err = f.Resolver(table); err != nil {
+	n.Resolver, err = f.Resolver(table)
+	if err != nil {
 		return n, err
 	}
 	if cfg.MakeDir != nil {
@@ -114,55 +114,59 @@ func OpenNode(f *nodeflags.Probing, cfg NodeConfig) (n *Node, err error) {
 		cfg.Room.MakeBallast()
 		state, files = cfg.Room.State(), cfg.Room.Files()
 	}
-	if n.Store, err = store.Open(state, filepath.Join(cfg.Dir, "state")); err != nil {
-		if errors.Is(err, syscall.EAGAIN) {
-			err = fmt.Errorf("another probity is at work in %s: wait for it, stop it, or name another folder: %w",
-				cfg.Dir, err)
-		}
+	n.Store, err = store.Open(state, filepath.Join(cfg.Dir, "state"))
+	switch {
+	case errors.Is(err, syscall.EAGAIN):
+		return n, fmt.Errorf("another probity is at work in %s: wait for it, stop it, or name another folder: %w",
+			cfg.Dir, err)
+	case err != nil:
 		return n, err
 	}
-	asked, err := n.openProber(f, table, cfg)
+	c := coordinator.Config{Store: n.Store, FS: files, Dir: cfg.Dir, Resolver: n.Resolver, Table: table, Lists: known,
+		Log: cfg.Log, Stored: cfg.ResultForm, SingleLoad: &n.singleLoad,
+		RetainResults: time.Duration(cfg.retain.RetainResults), RetainHistory: time.Duration(cfg.retain.RetainHistory)}
+	if cfg.members != nil {
+		n.fleet, err = cfg.members.newFleet(n, cfg)
+		c.Prober = n.fleet
+	} else {
+		err = n.openProber(f, table, cfg)
+		c.Prober = n.Prober
+		c.MaxRecentRows = localInFlightRows
+	}
 	if err != nil {
 		return n, err
 	}
-	c := coordinator.Config{Store: n.Store, FS: files, Dir: cfg.Dir, Resolver: n.Resolver, Prober: asked,
-		Table: table, Lists: known, Log: cfg.Log, Stored: cfg.ResultForm, SingleLoad: &n.singleLoad,
-		RetainResults: time.Duration(cfg.retain.RetainResults), RetainHistory: time.Duration(cfg.retain.RetainHistory)}
-	if n.Prober != nil {
-		c.MaxRecentRows = localInFlightRows
-	}
 	if cfg.service {
-		c.OnFinish, c.TestVerdict, c.Suppress = jobEndParts, reasons.Simulate, n.isSuppressed
-		if n.Feedback, err = feedback.Open(n.Store); err != nil {
+		n.Feedback, err = feedback.Open(n.Store)
+		if err != nil {
 			return n, fmt.Errorf("feedback: %w", err)
 		}
+		c.OnFinish = jobEndParts
+		c.TestVerdict = reasons.Simulate
+		c.Suppress = n.isSuppressed
 		c.Probability = n.Feedback.Probability
 	}
 	n.Coordinator = coordinator.New(c)
 	return n, nil
 }
 
-// openProber opens a prober with its cache in this process, or a fleet of remote ones.
-func (n *Node) openProber(f *nodeflags.Probing, table *engine.Table, cfg NodeConfig) (asked wire.Prober, err error) {
-	if cfg.members != nil {
-		n.fleet, err = cfg.members.newFleet(n, cfg)
-		return n.fleet, err
-	}
-	c := cache.Config{FS: cacheDisk(cfg.FS, cfg.Room), Dir: filepath.Join(cfg.Dir, "cache"), Log: cfg.Log,
-		MaxLife: time.Duration(cfg.retainCache)}
-	if n.Cache, err = cache.Open(c); err != nil {
-		return nil, err
+// openProber opens the prober of this process with its cache and, in a service, the audit of its sources.
+func (n *Node) openProber(f *nodeflags.Probing, table *engine.Table, cfg NodeConfig) (err error) {
+	n.Cache, err = cache.Open(cache.Config{FS: cacheDisk(cfg.FS, cfg.Room), Dir: filepath.Join(cfg.Dir, "cache"),
+		Log: cfg.Log, MaxLife: time.Duration(cfg.retainCache)})
+	if err != nil {
+		return err
 	}
 	if cfg.service {
-		parts := nodeflags.AuditOptions{Folder: cfg.Dir, Log: cfg.Log, Metrics: cfg.metrics, Callbacks: true,
-			CallbackSource: cfg.callbackSource}
-		if n.audit, err = newSelfAudit(f, table, parts); err != nil {
-			return nil, err
+		n.audit, err = newSelfAudit(f, table, nodeflags.AuditOptions{Folder: cfg.Dir, Log: cfg.Log,
+			Metrics: cfg.metrics, Callbacks: true, CallbackSource: cfg.callbackSource})
+		if err != nil {
+			return err
 		}
 	}
 	p, err := f.ProberConfig(table, cfg.Log)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p.Node = console.HostName()
 	p.Resolver = n.Resolver
@@ -170,9 +174,10 @@ func (n *Node) openProber(f *nodeflags.Probing, table *engine.Table, cfg NodeCon
 	p.Log = cfg.Log
 	p.Metrics = cfg.metrics
 	p.SingleLoad = &n.singleLoad
-	p.Suppressed, p.SuppressedAddress = n.suppressedDomain, n.suppressedAddress
+	p.Suppressed = n.suppressedDomain
+	p.SuppressedAddress = n.suppressedAddress
 	n.Prober, err = prober.New(p)
-	return n.Prober, err
+	return err
 }
 
 // cacheDisk is the file system of a cache: that of the room on its disk, if there is one.
@@ -213,24 +218,31 @@ func (n *Node) Run(ctx context.Context) error {
 	resolverCtx, stopResolver := context.WithCancel(context.WithoutCancel(ctx))
 	proberCtx, stopProber := context.WithCancel(context.WithoutCancel(ctx))
 	var components sync.WaitGroup
-	var errs [5]error
-	if n.audit != nil {
-		components.Go(func() { errs[4] = n.audit.Run(resolverCtx) })
+	// start runs a component whose end ends the others.
+	start := func(failed *error, run func(context.Context) error, ctx context.Context) {
+		components.Go(func() {
+			*failed = run(ctx)
+			stop()
+		})
 	}
-	components.Go(func() { errs[0] = n.Resolver.Run(resolverCtx); stop() })
+	var resolver, probers, cluster, audit error // of their ends
+	start(&resolver, n.Resolver.Run, resolverCtx)
 	components.Go(func() { logResolverHealth(resolverCtx, n.Resolver, n.Warn) })
+	if n.audit != nil {
+		components.Go(func() { audit = n.audit.Run(resolverCtx) })
+	}
 	if n.fleet != nil {
 		n.fleet.closeSockets = nil // from here on Run closes the sockets
-		components.Go(func() { errs[1] = n.fleet.Run(proberCtx); stop() })
-		components.Go(func() { errs[3] = n.fleet.cluster.Run(proberCtx); stop() })
+		start(&probers, n.fleet.Run, proberCtx)
+		start(&cluster, n.fleet.cluster.Run, proberCtx)
 	} else {
-		components.Go(func() { errs[1] = n.Prober.Run(proberCtx); stop() })
+		start(&probers, n.Prober.Run, proberCtx)
 	}
-	errs[2] = n.Coordinator.Run(ctx)
+	jobs := n.Coordinator.Run(ctx)
 	stopProber()
 	stopResolver()
 	components.Wait()
-	return errors.Join(errs[:]...)
+	return errors.Join(resolver, probers, jobs, cluster, audit)
 }
 
 // RunWhile runs the node while do runs, then ends it. It returns the errors of both.

@@ -33,11 +33,11 @@ func runDNS(ctx context.Context, t *Trial) (err error) {
 	}
 	t.Note("the name server answers within this process: its CPU is in that of the floor, in that of the resolver alone, and in either side of " +
 		"each CPU ratio, and its work in each rate; the floor sends and receives one datagram with a system call, our resolver several")
-	list, err := t.writeFile("names.csv", func(w io.Writer) error { return writeNameRows(w, t.rows, false) })
+	list, err := t.writeFile("names.csv", func(w io.Writer) error { return writeNameRows(w, t.rows, withoutTruth) })
 	if err != nil {
 		return err
 	}
-	truth, err := t.writeFile("truth.csv", func(w io.Writer) error { return writeNameRows(w, t.rows, true) })
+	truth, err := t.writeFile("truth.csv", func(w io.Writer) error { return writeNameRows(w, t.rows, withTruth) })
 	if err != nil {
 		return err
 	}
@@ -103,6 +103,12 @@ func verifyNames(ctx context.Context, t *Trial, server *nameServer, bare baselin
 	return nil
 }
 
+const (
+	withTruth    = true
+	withoutTruth = false
+)
+
+// writeNameRows writes a list of names, with the verdicts that they have where those are wanted.
 func writeNameRows(w io.Writer, rows int, truth bool) error {
 	b := []byte("email,id")
 	if truth {

@@ -21,23 +21,24 @@ func Record(h *history.History, c *httpd.Call, o httpd.Outcome, at time.Time, by
 	}
 	request.Method, request.Route = c.Operation()
 	if len(verdicts) == 1 { // most requests: without a slice on the heap
-		h.Add(by.User.ID, &request, verificationOf(&request, by, &verdicts[0], true))
+		one := verificationOf(&request, by, &verdicts[0])
+		one.Proof = true
+		if table := verdicts[0].Table; table != nil {
+			one.Table = table.Hash()
+		}
+		h.Add(by.User.ID, &request, one)
 		return
 	}
 	verified := make([]history.Verification, len(verdicts))
 	for i := range verdicts {
-		verified[i] = verificationOf(&request, by, &verdicts[i], false)
+		verified[i] = verificationOf(&request, by, &verdicts[i])
 	}
 	h.Add(by.User.ID, &request, verified...)
 }
 
-func verificationOf(r *history.Request, by store.Identity, a *results.Single, proof bool) history.Verification {
+func verificationOf(r *history.Request, by store.Identity, a *results.Single) history.Verification {
 	v := history.Verification{At: r.At, Request: r.ID, Email: a.Email, Key: by.Key, Credits: a.Credits, Test: by.Test,
-		Verdict: a.Verdict,
-		Proof:   proof, Node: a.Node}
-	if proof && a.Table != nil {
-		v.Table = a.Table.Hash()
-	}
+		Verdict: a.Verdict, Node: a.Node}
 	v.Verdict.Score = engine.Score(&a.Verdict, r.At)
 	return v
 }

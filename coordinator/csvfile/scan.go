@@ -10,7 +10,7 @@ import (
 func (d *Dialect) Parse(b *Block) error {
 	b.Rows = b.Rows[:0]
 	own := *d
-	consumed, err := own.scan(b, true)
+	consumed, err := own.scan(b, atEnd)
 	if err != nil {
 		return err
 	}
@@ -19,6 +19,9 @@ func (d *Dialect) Parse(b *Block) error {
 	}
 	return nil
 }
+
+// atEnd is for text after which none comes: its last row needs no line end.
+const atEnd = true
 
 // scan appends the whole rows of b.Buf to b.Rows and returns their length in bytes. If final, the last row needs no
 // line end. Plain rows cost three vectorised searches; a row with a quote anywhere is read cell by cell.

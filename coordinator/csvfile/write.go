@@ -56,7 +56,7 @@ func (d *Dialect) AppendPreamble(dst, preamble []byte, names []string) []byte {
 // headerOf returns the header in UTF-8, and as a record.
 func (d *Dialect) headerOf(preamble []byte) ([]byte, record) {
 	text := d.AppendUTF8(nil, preamble[d.HeaderAt:])
-	rec, _, err := d.readRecord(text, true)
+	rec, _, err := d.readRecord(text, atEnd)
 	if err != nil {
 		panic("BUG: a header that was accepted cannot be read again: " + err.Error())
 	}

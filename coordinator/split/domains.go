@@ -130,13 +130,17 @@ func (d *domains) next(wait time.Duration) (*domain, error) {
 		switch {
 		case x.resolverCheck:
 			d.pending--
-			ud.checkDone(!isUnresolved(x.route.Fact), now)
+			if isUnresolved(x.route.Fact) {
+				ud.checkFailed(now)
+			} else {
+				ud.checkPassed(now)
+			}
 		case ud.handleAnswer(x, now):
 			d.pending--
 			return d.markResolved(x), d.ctx.Err()
 		case !ud.checkDue(now):
 		case d.lastFound == "" || d.pending == maxWaitingDomains:
-			ud.checkDone(false, now)
+			ud.checkFailed(now)
 		default:
 			d.startResolverCheck()
 		}

@@ -94,23 +94,32 @@ func (ud *unresolvedDomains) handleAnswer(x *domain, now time.Time) bool {
 	return false
 }
 
-// checkDone handles the result of the resolver check; working: the resolver answered.
-func (ud *unresolvedDomains) checkDone(working bool, now time.Time) {
-	ud.checking = false
+// checkPassed handles a resolver check that was answered. Where only few domains failed, they are broken themselves;
+// the others are retried.
+func (ud *unresolvedDomains) checkPassed(now time.Time) {
 	isolated := ud.failuresInRow < outageFailures &&
 		(ud.checkFailedAt.IsZero() || now.Sub(ud.checkFailedAt) >= unhealthyFor)
-	if working {
-		ud.failuresInRow, ud.undecidedSince = 0, time.Time{}
-	} else {
-		ud.checkFailedAt, ud.suspectUntil = now, now.Add(suspectFor)
+	ud.checking = false
+	ud.failuresInRow = 0
+	ud.undecidedSince = time.Time{}
+	if !isolated {
+		ud.retryUndecided(now)
 	}
-	if working && isolated {
-		return
-	}
+}
+
+// checkFailed handles a resolver check without an answer, or one that cannot be made.
+func (ud *unresolvedDomains) checkFailed(now time.Time) {
+	ud.checking = false
+	ud.checkFailedAt = now
+	ud.suspectUntil = now.Add(suspectFor)
+	ud.retryUndecided(now)
+}
+
+func (ud *unresolvedDomains) retryUndecided(now time.Time) {
 	again := ud.undecided
 	ud.undecided = nil
-	for _, u := range again {
-		ud.scheduleRetry(u, now)
+	for _, x := range again {
+		ud.scheduleRetry(x, now)
 	}
 }
 

@@ -93,10 +93,18 @@ func newQueryPacker() *queryPacker {
 	}
 }
 
-// append appends a recursive query, with EDNS0 if edns is set. q.name is valid: it panics for another.
-func (qp *queryPacker) append(dst []byte, id uint16, q question, edns bool) []byte {
+// edns says whether a query has an EDNS0 record (RFC 6891), which some servers do not understand.
+type edns bool
+
+const (
+	withEDNS    edns = true
+	withoutEDNS edns = false
+)
+
+// append appends a recursive query. q.name is valid: it panics for another.
+func (qp *queryPacker) append(dst []byte, id uint16, q question, with edns) []byte {
 	qp.msg.Id, qp.msg.Extra = id, nil
-	if edns {
+	if with {
 		qp.msg.Extra = qp.edns
 	}
 	qp.msg.Question[0].Name, qp.msg.Question[0].Qtype = dns.Fqdn(q.name), q.kind

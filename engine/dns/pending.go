@@ -10,7 +10,7 @@ import (
 type pending struct {
 	question
 	server *server
-	edns   bool
+	edns   edns
 	id     uint16
 	done   chan answer // takes one answer without waiting
 	until  time.Time   // the end of the try

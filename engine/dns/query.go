@@ -92,9 +92,9 @@ func condemns(o outcome, kind uint16) bool {
 // queryServer queries one server: over UDP, over TCP if the answer did not fit, without EDNS0 if that was not
 // understood.
 func (r *Resolver) queryServer(ctx context.Context, s *server, q question) answer {
-	a := r.exchange(ctx, s, q, true)
+	a := r.exchange(ctx, s, q, withEDNS)
 	if a.outcome == noEDNS {
-		a = r.exchange(ctx, s, q, false)
+		a = r.exchange(ctx, s, q, withoutEDNS)
 	}
 	if a.outcome == truncated {
 		a = r.exchangeTCP(ctx, s, q)
@@ -109,12 +109,12 @@ func (r *Resolver) queryServer(ctx context.Context, s *server, q question) answe
 }
 
 // exchange sends one query and waits for its answer, or the end of the try, of ctx or of Run.
-func (r *Resolver) exchange(ctx context.Context, s *server, q question, edns bool) answer {
+func (r *Resolver) exchange(ctx context.Context, s *server, q question, with edns) answer {
 	if !r.acquire(ctx) {
 		return answer{outcome: timedOut}
 	}
 	defer r.release()
-	p, sock := r.newPending(s, q, edns), r.pick()
+	p, sock := r.newPending(s, q, with), r.pick()
 	if !sock.send(p) {
 		return answer{outcome: timedOut}
 	}
@@ -133,14 +133,14 @@ func (r *Resolver) exchange(ctx context.Context, s *server, q question, edns boo
 
 // newPending makes a query that has not been sent, from the pool if possible. A cancelled query is not reused: it may
 // still be answered.
-func (r *Resolver) newPending(s *server, q question, edns bool) *pending {
+func (r *Resolver) newPending(s *server, q question, with edns) *pending {
 	p, _ := r.pool.Get().(*pending)
 	if p == nil {
 		p = &pending{done: make(chan answer, 1)}
 	}
 	p.question = q
 	p.server = s
-	p.edns = edns
+	p.edns = with
 	p.late = false
 	return p
 }

@@ -92,6 +92,12 @@ func (r *Resolver) Route(ctx context.Context, domain string) engine.Route {
 	}
 }
 
+// Whether the IPv6 addresses of a host are looked up.
+const (
+	WithIPv6  = true
+	IPv4First = false // only if it has no IPv4 address
+)
+
 // CachedRoute returns what Route would return without a lookup, and false if that takes one.
 func (r *Resolver) CachedRoute(domain string) (engine.Route, bool) {
 	got, ok := r.routes.kept(domain)
@@ -128,7 +134,7 @@ func (r *Resolver) findRoute(ctx context.Context, table *engine.Table, domain st
 	case a.outcome != noData:
 		return table.NoRoute(a.fact()), r.cfg.cacheTTL(a)
 	}
-	host, ttl := r.findAddrs(ctx, domain, false)
+	host, ttl := r.findAddrs(ctx, domain, IPv4First)
 	ttl = min(ttl, r.cfg.cacheTTL(a))
 	switch {
 	case host.fact == engine.FactImplicit:

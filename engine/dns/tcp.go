@@ -45,7 +45,7 @@ func tcpFailure(ctx context.Context, err error) answer {
 // exchangeOn sends one query and reads one answer, each after its length (RFC 1035 section 4.2.2).
 func exchangeOn(conn net.Conn, q question) (answer, error) {
 	id := uint16(rand.Uint32())
-	msg := newQueryPacker().append(make([]byte, 2), id, q, true)
+	msg := newQueryPacker().append(make([]byte, 2), id, q, withEDNS)
 	binary.BigEndian.PutUint16(msg, uint16(len(msg)-2))
 	if _, err := conn.Write(msg); err != nil {
 		return answer{}, err

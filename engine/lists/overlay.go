@@ -45,9 +45,9 @@ func (s *Set) Override(data []byte) (*Set, error) {
 	disposable, free := o.edit("disposable", s.disposable, f.Disposable, listedParent),
 		o.edit("free", s.free, f.Free, engine.ParseDomain)
 	alias, role := o.edit("alias", s.alias, f.Alias, listedParent), o.edit("role", s.role, f.Role, roleWord)
-	o.keepMajorDomains("disposable", disposable, true)
-	o.keepMajorDomains("alias", alias, true)
-	o.keepMajorDomains("free", free, false)
+	o.keepMajorDomains("disposable", disposable, added)
+	o.keepMajorDomains("alias", alias, added)
+	o.keepMajorDomains("free", free, removed)
 	o.exclude("disposable", disposable, "free", free)
 	o.exclude("disposable", disposable, "alias", alias)
 	if o.err != nil {
@@ -100,11 +100,17 @@ func (e *editor) edit(table string, old *index, c changes, parse func(string) (s
 	return out
 }
 
-// keepMajorDomains refuses to add (or to remove) a major provider's domain or a parent of it.
-func (e *editor) keepMajorDomains(table string, changed map[string]bool, added bool) {
+// What a file does with a name of a list.
+const (
+	added   = true
+	removed = false
+)
+
+// keepMajorDomains refuses one of both changes of a major provider's domain or a parent of it.
+func (e *editor) keepMajorDomains(table string, changed map[string]bool, refused bool) {
 	for major := range typo.MajorDomains() {
 		for name, more := major, true; more; _, name, more = strings.Cut(name, ".") {
-			if add, is := changed[name]; is && add == added {
+			if add, is := changed[name]; is && add == refused {
 				e.refuse(table, name, "%s gives free mailboxes, and neither disposable ones nor aliases; take it out",
 					major)
 			}

@@ -44,24 +44,24 @@ func (s *Session) SayQuit(ctx context.Context) (confirmed bool) {
 func (s *Session) Quit(ctx context.Context) {
 	s.SayQuit(ctx)
 	defer s.begin(ctx, 0)()
-	s.closeGracefully(s.quitReplied)
+	s.closeGracefully()
 }
 
 // Close closes our side, waits a bounded time for the server to close its own, and then closes the connection.
 // A server that counts our connections then no longer counts this one.
 func (s *Session) Close() {
 	defer s.begin(context.Background(), 0)()
-	s.closeGracefully(false)
+	s.closeGracefully()
 }
 
 // closeGracefully closes the connection. It waits for the server's close if that can be expected: the server said 221,
 // or can see our half-close. If the context has ended, it resets the connection, so that nothing unsent arrives later.
-func (s *Session) closeGracefully(expected bool) {
+func (s *Session) closeGracefully() {
 	s.unusable = true
 	_ = s.raw.SetDeadline(time.Now().Add(s.cfg.Timeouts.Linger))
 	if s.ctx.Err() == nil {
 		c, ok := s.raw.(interface{ CloseWrite() error })
-		if halfClosed := ok && c.CloseWrite() == nil; halfClosed || expected {
+		if halfClosed := ok && c.CloseWrite() == nil; halfClosed || s.quitReplied {
 			_, _ = io.Copy(io.Discard, io.LimitReader(s.raw, maxDrainBytes))
 		}
 	}

@@ -61,17 +61,19 @@ const KeyEnv = "PROBITY_ADMIN_KEY"
 
 // withClient opens the admin client, calls do with it, and closes it.
 func (f *targetFlags) withClient(con *console.IO, do func(client) error) error {
-	return f.withClientCreating(con, false, do)
+	return f.withClientOf(con, openLocal, do)
 }
 
-func (f *targetFlags) withClientCreating(con *console.IO, mayCreate bool, do func(client) error) error {
+// withClientOf is withClient where a data folder is opened in another way.
+func (f *targetFlags) withClientOf(con *console.IO, open func(dir string) (client, error),
+	do func(client) error) error {
 	var o client
 	var err error
 	if f.Server != "" {
 		o.api, err = NewRemote(con, f.Server)
 		o.close = func() error { o.api.HTTP.CloseIdleConnections(); return nil }
 	} else {
-		o, err = openLocal(f.Data, mayCreate)
+		o, err = open(f.Data)
 	}
 	if err != nil {
 		return err

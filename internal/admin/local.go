@@ -27,16 +27,23 @@ import (
 	"probity/store/history"
 )
 
-// openLocal opens the store below dir and makes a client of the API on it. It creates a store only if mayCreate is set:
-// a misspelled folder is not an empty store.
-func openLocal(dir string, mayCreate bool) (client, error) {
-	state := filepath.Join(dir, "state")
-	if _, err := os.Stat(state); err != nil && !mayCreate {
-		if errors.Is(err, fs.ErrNotExist) {
-			return client{}, fmt.Errorf("there is no store in %s: name the folder that serve has as --data", dir)
-		}
+// openLocal opens the store below dir and makes a client of the API on it. It creates no store: a misspelled folder is
+// not an empty store.
+func openLocal(dir string) (client, error) {
+	_, err := os.Stat(stateOf(dir))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return client{}, fmt.Errorf("there is no store in %s: name the folder that serve has as --data", dir)
+	case err != nil:
 		return client{}, fmt.Errorf("the store in %s: %w", dir, err)
 	}
+	return openOrMakeLocal(dir)
+}
+
+func stateOf(dir string) string { return filepath.Join(dir, "state") }
+
+// openOrMakeLocal is openLocal for a folder that may have no store yet.
+func openOrMakeLocal(dir string) (client, error) {
 	if err := datafolder.RestrictOwn(dir); err != nil {
 		return client{}, err
 	}
@@ -50,7 +57,7 @@ func openLocal(dir string, mayCreate bool) (client, error) {
 	if err != nil {
 		return client{}, err
 	}
-	s, err := store.OpenAtRest(vfs.Default, state)
+	s, err := store.OpenAtRest(vfs.Default, stateOf(dir))
 	if err != nil {
 		return client{}, adviseOnLock(dir, err)
 	}

@@ -19,7 +19,7 @@ func TestCommandsCloseTheirDataFolder(t *testing.T) {
 		require.NoError(t, os.Chmod(open, 0o755))
 	}
 	require.NoError(t, os.Chmod(filepath.Join(job, "input"), 0o644))
-	s, err := openLocal(dir, true)
+	s, err := openOrMakeLocal(dir)
 	require.NoError(t, err)
 	require.NoError(t, s.close())
 	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

@@ -87,7 +87,7 @@ func (c *userAddCmd) Run(ctx context.Context, con *console.IO) error {
 	if err != nil {
 		return err
 	}
-	return c.withClientCreating(con, true, func(o client) error {
+	return c.withClientOf(con, openOrMakeLocal, func(o client) error {
 		var u record.User
 		what := map[string]any{"email": c.Email, "role": c.Role, "credits": c.Credits, "limits": limits}
 		if err := o.call(ctx, http.MethodPost, "users", what, &u); err != nil {

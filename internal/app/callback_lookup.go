@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"probity/engine"
+	"probity/engine/dns"
 )
 
 // lookup finds the addresses of a callback's receiver. It uses the resolvers of --dns if given, else the system's
@@ -19,7 +20,7 @@ func (s *Service) lookup(ctx context.Context, host string) ([]netip.Addr, error)
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") { // never looked up (RFC 6761 section 6.3)
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, nil
 	}
-	addrs, fact := s.node.Resolver.Addrs(ctx, host, true)
+	addrs, fact := s.node.Resolver.Addrs(ctx, host, dns.WithIPv6)
 	if fact != engine.FactImplicit {
 		return nil, fmt.Errorf("%s: %v", host, fact)
 	}

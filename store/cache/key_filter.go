@@ -81,6 +81,9 @@ func (f *keyFilters) beginRebuild() *keyFilter {
 	return f.building
 }
 
+// withEveryKey is for a key filter that has every key of the database.
+const withEveryKey = true
+
 // finishRebuild replaces the key filter by next if that is complete. It does nothing if another rebuild has started
 // since, because keys were added only to that one.
 func (f *keyFilters) finishRebuild(next *keyFilter, complete bool) {
@@ -107,7 +110,7 @@ func (f *keyFilters) initIfEmpty(db *pebble.DB) error {
 		return fmt.Errorf("cache read: %w", err)
 	}
 	if empty {
-		f.finishRebuild(f.beginRebuild(), true)
+		f.finishRebuild(f.beginRebuild(), withEveryKey)
 	}
 	return nil
 }

@@ -99,6 +99,7 @@ export function faults(step) {
     const open = { ...done, status: "", score: 0, reason: null };
     let asked = 0;
     await page.route("**/v1/dash/jobs/*/rows?*", (route) => route.fulfill({ json: { rows: [asked++ === 0 ? open : done], next_after: null } }));
+    await page.getByRole("tab", { name: "Rows" }).click();
     await page.getByLabel("Search by e-mail or domain").fill("ann");
     await page.getByRole("button", { name: "Search" }).click();
     const found = page.getByRole("region", { name: "Rows found" });

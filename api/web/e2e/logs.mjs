@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { signIn } from "./browser.mjs";
+import { findings } from "./look.mjs";
 import { asSession, bearer, heading, signOut, sweep } from "./steps.mjs";
 
 /** openReceiver takes callbacks, and refuses them while it is out of order. */
@@ -68,6 +69,45 @@ export function logs(step) {
     } finally {
       await receiver.close();
     }
+  });
+
+  step("a job's page tells its outcome first, and the rest part by part, with the evidence of rows", async (t) => {
+    const { page, base } = t;
+    const id = await page.evaluate(async (text) => {
+      const { csrf_token } = await (await fetch("/v1/dash/session")).json();
+      const form = new FormData();
+      form.set("details", "true");
+      form.set("file", new File([text], "parts.csv"));
+      const { job_id } = await (await fetch("/v1/verify/bulk", { method: "POST", headers: { "X-CSRF-Token": csrf_token }, body: form })).json();
+      return job_id;
+    }, t.list.split("\n").slice(0, 40).join("\n"));
+    await page.goto(`${base}/app/lists/${id}`);
+    await page.getByText("completed", { exact: true }).waitFor({ timeout: 120_000 });
+    const { counts, credits_used } = (await asSession(page, "GET", `/v1/verify/bulk/${id}`)).body;
+    await page.getByText(`${credits_used} credits used`).waitFor();
+    const { scores } = (await asSession(page, "GET", `/v1/dash/jobs/${id}/providers`)).body;
+    const rows = Object.values(counts).reduce((a, b) => a + b, 0);
+    assert.equal(scores.reduce((a, b) => a + b, 0), rows);
+    const drawn = await page.getByRole("img", { name: /^score / }).getAttribute("aria-label");
+    const told = drawn.split(", ").map((part) => Number(/: (\d+) rows?$/.exec(part)[1]));
+    assert.deepEqual(told, scores.filter(Boolean));
+    await page.getByRole("tab", { name: "Rows" }).click();
+    await page.getByLabel("Search by e-mail or domain").fill("@");
+    await page.getByRole("button", { name: "Search" }).click();
+    const found = page.getByRole("region", { name: "Rows found" });
+    await found.getByRole("button", { name: "Evidence of row 1", exact: true }).click();
+    await found.getByText("Score", { exact: true }).last().waitFor();
+    await page.reload();
+    await found.getByRole("button", { name: "Evidence of row 1", exact: true }).waitFor();
+    await page.getByRole("tab", { name: "Receivers" }).click();
+    await page.getByRole("region", { name: "Rows by provider" }).waitFor();
+    await page.goBack();
+    await found.waitFor();
+    await found.getByRole("button", { name: "Evidence of row 1", exact: true }).click();
+    assert.deepEqual(await findings(page), []);
+    if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/evidence.png`, fullPage: true });
+    await sweep(page, base, [`lists/${id}`]);
+    await page.setViewportSize({ width: 1280, height: 800 });
   });
 
   step("a failed request is found, with what the API answered", async (t) => {

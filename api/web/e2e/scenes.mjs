@@ -16,10 +16,11 @@ export function scenes(base, { list, job, fair, paused, bo }) {
   return [
     ["job", at(`lists/${job}`)],
     ["job-paused", at(`lists/${paused}`)],
-    ["job-callback", at(`lists/${fair}`)],
+    ["job-callback", at(`lists/${fair}?tab=callback`)],
     [
       "job-rows",
       async (page) => {
+        await page.getByRole("tab", { name: "Rows" }).click();
         await page.getByLabel("Search by e-mail or domain").fill("gmail");
         await button(page, "Search");
         await page.getByRole("region", { name: "Rows found" }).waitFor();

@@ -62,12 +62,12 @@ export function state(step) {
 
   step("a search for rows stands in the address, where no server sees it", async ({ page, base, named }) => {
     await page.goto(`${base}/app/lists/${named.job_id}`);
-    await page.getByText("Search results").waitFor();
+    await page.getByRole("tab", { name: "Rows" }).click();
     await page.getByLabel("Search by e-mail or domain").fill("ann@state");
     await page.getByRole("button", { name: "Search" }).click();
     const found = page.getByRole("region", { name: "Rows found" });
     await found.getByText("ann@").waitFor();
-    assert.equal(new URL(page.url()).search, "");
+    assert.equal(new URL(page.url()).search, "?tab=rows");
     await page.reload();
     await found.getByText("ann@").waitFor();
     assert.equal(await page.getByLabel("Search by e-mail or domain").inputValue(), "ann@state");

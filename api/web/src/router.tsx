@@ -1,7 +1,7 @@
 import { createRootRoute, createRoute, createRouter } from "@tanstack/react-router";
 import { Root } from "./Root";
 import { later } from "./later";
-import { jobsSearch, logsSearch } from "./search";
+import { jobSearch, jobsSearch, logsSearch } from "./search";
 import { Busy, Empty, Page, Panel, To, Trouble } from "./parts";
 
 const root = createRootRoute({
@@ -25,7 +25,7 @@ const routeTree = root.addChildren([
   createRoute({ getParentRoute: () => root, path: "/reset", component: () => null }), // Root shows it to all
   createRoute({ getParentRoute: () => root, path: "/verify", component: later(() => import("./pages/Verify"), "Verify") }),
   createRoute({ getParentRoute: () => root, path: "/lists", validateSearch: jobsSearch, component: later(() => import("./pages/Lists"), "Lists") }),
-  createRoute({ getParentRoute: () => root, path: "/lists/$jobId", component: later(() => import("./pages/Job"), "JobPage") }),
+  createRoute({ getParentRoute: () => root, path: "/lists/$jobId", validateSearch: jobSearch, component: later(() => import("./pages/Job"), "JobPage") }),
   createRoute({ getParentRoute: () => root, path: "/logs", validateSearch: logsSearch, component: later(() => import("./pages/Logs"), "Logs") }),
   createRoute({ getParentRoute: () => root, path: "/docs", component: later(() => import("./pages/Docs"), "Docs") }),
   createRoute({ getParentRoute: () => root, path: "/settings/keys", component: later(settings, "Keys") }),

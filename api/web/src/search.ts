@@ -20,6 +20,14 @@ export function jobsSearch(raw: Record<string, unknown>): JobsSearch {
   return { status: jobStates.find((s) => s === raw.status), cursor: textOf(raw.cursor) };
 }
 
+export const jobTabs = ["receivers", "reasons", "rows", "callback", "details"] as const;
+export type JobTab = (typeof jobTabs)[number];
+
+/** jobSearch reads which part of a job is shown; none for what matters most. */
+export function jobSearch(raw: Record<string, unknown>): { tab?: JobTab | undefined } {
+  return { tab: jobTabs.find((t) => t === raw.tab) };
+}
+
 export const logTabs = ["callbacks", "requests", "verifications"] as const;
 export type LogTab = (typeof logTabs)[number];
 export type CallbackState = Schemas["Callback"]["status"];

@@ -1,15 +1,17 @@
-import { Alert, Button, Grid, Group, Progress, Select, SegmentedControl, Stack, Table, Text, TextInput } from "@mantine/core";
+import { Alert, Button, Grid, Group, Progress, Select, SegmentedControl, Stack, Table, Tabs, Text, TextInput, Title } from "@mantine/core";
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useNavigate, useParams } from "@tanstack/react-router";
+import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { lazy, Suspense, useState, type FormEvent, type ReactNode } from "react";
-import { ApiError, api, take, type Job, type Schemas, type Status } from "../api/client";
+import { Scores } from "../charts/Scores";
+import { ApiError, api, take, type Job, type Result, type Schemas, type Status } from "../api/client";
 import { callback, credits, isOver, job as jobQuery, jobProviders, reasons, session } from "../api/queries";
 import { bytes, counted, decimal, duration, exactly, number, share } from "../format";
-import { Ask, Badge, Busy, CopyButton, Cut, Empty, Facts, Icon, JobBadge, Loaded, Moment, More, Name, Note, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, Warning, type Column } from "../parts";
-import { titleOf, usePace } from "../parts/JobTable";
+import { Ask, Badge, Busy, CopyButton, Cut, Empty, Facts, Icon, JobBadge, Loaded, Moment, More as MoreButton, Name, Note, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, Warning, type Column } from "../parts";
+import { callbackFails, titleOf, usePace } from "../parts/JobTable";
+import { evidence } from "../parts/Evidence";
 import { useTimeLeft } from "../parts/timeLeft";
 import { WhyPanel } from "../parts/WhyPanel";
-import { useFragment } from "../search";
+import { useFragment, type JobTab } from "../search";
 import { delimiterNames } from "../upload/preview";
 import { choose, sourceOf } from "../upload/uploads";
 import { deferred, downloads, resultsPath, statuses } from "../verdict";
@@ -51,7 +53,6 @@ export function JobPage() {
 
 function Found({ job: j }: { job: Job }) {
   const over = isOver(j.status);
-  const readable = j.status === "completed" || j.status === "cancelled";
   return (
     <Page
       title={titleOf(j)}
@@ -81,7 +82,6 @@ function Found({ job: j }: { job: Job }) {
         </Alert>
       )}
       {j.status === "ready" ? <Ready job={j} /> : !over && <Going job={j} />}
-      {j.status === "running" && <WhyPanel id={j.job_id} />}
       {j.status !== "ready" && (
         <Grid gap="lg">
           <Grid.Col span={{ base: 12, md: 6 }}>
@@ -96,14 +96,69 @@ function Found({ job: j }: { job: Job }) {
           </Grid.Col>
         </Grid>
       )}
-      <Reasons job={j} />
-      {readable && j.total_rows > 0 && <ByProvider job={j} />}
-      {(readable || j.processed > 0) && j.status !== "expired" && j.status !== "failed" && <Search job={j} />}
-      {j.callback_url && <Callback job={j} />}
-      <Panel title="Details">
-        <Details job={j} />
-      </Panel>
+      {j.status === "ready" ? (
+        <Panel title="Details">
+          <Details job={j} />
+        </Panel>
+      ) : (
+        <More job={j} />
+      )}
     </Page>
+  );
+}
+
+interface Part {
+  tab: JobTab;
+  title: string;
+  shown: () => ReactNode;
+}
+
+/** partsOf are what there is to look at of a job, beyond its outcome, the most asked for first. */
+function partsOf(j: Job): Part[] {
+  const readable = j.status === "completed" || j.status === "cancelled";
+  const parts: Part[] = [];
+  if (j.status === "running") parts.push({ tab: "receivers", title: "Receivers", shown: () => <WhyPanel id={j.job_id} /> });
+  if (Object.keys(j.reasons).length > 0) parts.push({ tab: "reasons", title: "Reasons and scores", shown: () => <Reasons job={j} /> });
+  if (readable && j.total_rows > 0) parts.push({ tab: "receivers", title: "Receivers", shown: () => <ByProvider job={j} /> });
+  if ((readable || j.processed > 0) && j.status !== "expired" && j.status !== "failed") parts.push({ tab: "rows", title: "Rows", shown: () => <Search job={j} /> });
+  if (j.callback_url) parts.push({ tab: "callback", title: "Callback", shown: () => <Callback job={j} /> });
+  const details = () => (
+    <Panel title="Details">
+      <Details job={j} />
+    </Panel>
+  );
+  return [...parts, { tab: "details", title: "Details", shown: details }];
+}
+
+/** More is the second level of the page: one part of the job at a time, which the address names. */
+function More({ job: j }: { job: Job }) {
+  const { tab }: { tab?: JobTab | undefined } = useSearch({ strict: false });
+  const [fragment] = useFragment();
+  const navigate = useNavigate();
+  const parts = partsOf(j);
+  const wanted = tab ?? (fragment.has("q") ? "rows" : undefined);
+  const shown = parts.find((p) => p.tab === wanted) ?? parts[0]!;
+  return (
+    <Tabs
+      value={shown.tab}
+      onChange={(t) => void navigate({ to: ".", search: { tab: parts.find((p) => p.tab === t)?.tab }, hash: true, resetScroll: false })}
+      keepMounted={false}
+    >
+      <Tabs.List mb="md">
+        {parts.map((p) => (
+          <Tabs.Tab key={p.tab} value={p.tab}>
+            {p.title}
+            {p.tab === "callback" && callbackFails(j) && (
+              <>
+                {" "}
+                <Badge tone="bad">{j.callback_status === "failed" ? "failed" : "failing"}</Badge>
+              </>
+            )}
+          </Tabs.Tab>
+        ))}
+      </Tabs.List>
+      <Tabs.Panel value={shown.tab}>{shown.shown()}</Tabs.Panel>
+    </Tabs>
   );
 }
 
@@ -298,26 +353,41 @@ function Going({ job: j }: { job: Job }) {
 
 function Outcome({ job: j }: { job: Job }) {
   const total = statuses.reduce((n, s) => n + j.counts[s], 0);
+  const put = Object.entries(j.reasons).reduce((n, [reason, rows]) => n + (deferred.has(reason) ? rows : 0), 0);
   if (total === 0) return <Empty icon="usage" title={isOver(j.status) ? "No rows were verified" : "No verdicts yet"} />;
   return (
-    <Group gap="xl" wrap="wrap">
-      <Suspense fallback={<Busy>Drawing the chart…</Busy>}>
-        <Donut counts={j.counts} />
-      </Suspense>
-      <ul className="legend" style={{ flex: "1 1 14rem" }}>
-        {statuses.map((s) => (
-          <li key={s}>
-            <StatusBadge status={s} />
-            <span className="num">
-              <b>{number(j.counts[s])}</b>{" "}
-              <Text component="span" size="sm" c="dimmed">
-                {share(j.counts[s], total)}
-              </Text>
-            </span>
-          </li>
-        ))}
-      </ul>
-    </Group>
+    <>
+      <Group gap="xl" wrap="wrap">
+        <Suspense fallback={<Busy>Drawing the chart…</Busy>}>
+          <Donut counts={j.counts} />
+        </Suspense>
+        <ul className="legend" style={{ flex: "1 1 14rem" }}>
+          {statuses.map((s) => (
+            <li key={s}>
+              <StatusBadge status={s} />
+              <span className="num">
+                <b>{number(j.counts[s])}</b>{" "}
+                <Text component="span" size="sm" c="dimmed">
+                  {share(j.counts[s], total)}
+                </Text>
+              </span>
+            </li>
+          ))}
+        </ul>
+      </Group>
+      <Text size="sm" mt="sm">
+        {isOver(j.status) ? (
+          <>
+            <b>{counted(j.credits_used, "credit")}</b> used{j.credits_refunded > 0 && `, ${number(j.credits_refunded)} refunded`}.
+          </>
+        ) : (
+          <>
+            <b>{counted(j.credits_reserved, "credit")}</b> reserved; what stays UNKNOWN is refunded.
+          </>
+        )}
+      </Text>
+      {put > 0 && isOver(j.status) && <Recheck job={j} rows={put} />}
+    </>
   );
 }
 
@@ -372,7 +442,6 @@ function Reasons({ job: j }: { job: Job }) {
   const rows = Object.entries(j.reasons).sort((a, b) => b[1] - a[1]);
   if (rows.length === 0) return null;
   const total = statuses.reduce((n, s) => n + j.counts[s], 0);
-  const put = rows.filter(([r]) => deferred.has(r)).reduce((n, [, c]) => n + c, 0);
   return (
     <Panel title="Reasons">
       <Rows
@@ -387,8 +456,23 @@ function Reasons({ job: j }: { job: Job }) {
           { title: "Share", kind: "number", of: ([, n]) => share(n, total) },
         ]}
       />
-      {put > 0 && isOver(j.status) && <Recheck job={j} rows={put} />}
+      {(j.status === "completed" || j.status === "cancelled") && <ScorePanel job={j} />}
     </Panel>
+  );
+}
+
+/** ScorePanel is how the scores of a finished job's rows divide. */
+function ScorePanel({ job: j }: { job: Job }) {
+  const query = useQuery(jobProviders(j.job_id));
+  return (
+    <>
+      <Title order={3} fz="1rem" mt="lg" mb="xs">
+        Scores
+      </Title>
+      <Loaded query={query} what="the scores">
+        {({ scores }) => <Scores counts={scores} />}
+      </Loaded>
+    </>
   );
 }
 
@@ -461,7 +545,7 @@ function ByProvider({ job: j }: { job: Job }) {
           return (
             <>
               <Rows label="Rows by provider" columns={providerColumns} rows={all ? rows : rows.slice(0, shownAtFirst)} keyOf={(p) => p.name} narrow="fit" />
-              {!all && rows.length > shownAtFirst && <More onClick={() => setAll(true)}>Show all {number(rows.length)} providers</More>}
+              {!all && rows.length > shownAtFirst && <MoreButton onClick={() => setAll(true)}>Show all {number(rows.length)} providers</MoreButton>}
               {!complete && (
                 <Text size="sm" c="dimmed" mt="xs">
                   The list is long: only the rows that could be counted in a few seconds are shown. The download has all of them.
@@ -482,6 +566,7 @@ interface Found {
   score: number | null;
   reason: Schemas["Reason"] | "" | null;
   smtp_provider?: string;
+  details?: Result["details"]; // of a job that was uploaded with details
 }
 
 const foundColumns: Column<Found>[] = [
@@ -518,9 +603,21 @@ function Search({ job: j }: { job: Job }) {
     if (next.q === asked?.q && next.status === asked.status) void query.refetch();
     else show(next);
   }
-  const rows = query.data?.pages.flatMap((p) => p.rows) ?? [];
+  const rows: Found[] = query.data?.pages.flatMap((p) => p.rows) ?? [];
+  const [opened, open] = useState<number | null>(null);
+  const evidenceColumn: Column<Found> = {
+    title: "Evidence",
+    kind: "act",
+    of: (r) =>
+      r.details && (
+        <Button size="compact-sm" variant="default" aria-expanded={opened === r.row} aria-label={`Evidence of row ${r.row}`} onClick={() => open(opened === r.row ? null : r.row)}>
+          Evidence
+        </Button>
+      ),
+  };
+  const detailed = rows.some((r) => r.details);
   return (
-    <Panel title="Search results">
+    <Panel title="Rows">
       <form onSubmit={submit}>
         <Group align="flex-end">
           <TextInput label="Search by e-mail or domain" placeholder="ann@ or example.com" value={text} onChange={(e) => setText(e.currentTarget.value)} style={{ flex: "1 1 14rem" }} spellCheck={false} autoComplete="off" />
@@ -538,13 +635,19 @@ function Search({ job: j }: { job: Job }) {
       )}
       {rows.length > 0 && (
         <div style={{ marginTop: "var(--mantine-spacing-sm)" }}>
-          <Rows label="Rows found" columns={foundColumns} rows={rows} keyOf={(r) => r.row} />
+          <Rows
+            label="Rows found"
+            columns={detailed ? [...foundColumns, evidenceColumn] : foundColumns}
+            rows={rows}
+            keyOf={(r) => r.row}
+            below={(r) => r.row === opened && r.details && <Facts list={evidence(r.details, r.email)} />}
+          />
         </div>
       )}
       {query.hasNextPage && (
-        <More loading={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+        <MoreButton loading={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
           Show more
-        </More>
+        </MoreButton>
       )}
     </Panel>
   );

@@ -67,7 +67,7 @@ function OfWhat({ callback: c }: { callback: Listed }) {
   return (
     <>
       {c.job_id ? (
-        <Link to="/lists/$jobId" params={{ jobId: c.job_id }} className="row-link">
+        <Link to="/lists/$jobId" params={{ jobId: c.job_id }} search={{ tab: "callback" }} className="row-link">
           <Cut text={c.job_name || c.job_id} />
         </Link>
       ) : (

@@ -3,11 +3,11 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type FormEvent } from "react";
 import { api, take, type Result } from "../api/client";
 import { reasons } from "../api/queries";
-import { Code, Empty, Facts, Icon, Moment, Name, Page, Panel, StatusBadge, toneOf, Trouble, Busy, Badge } from "../parts";
-import { Control, Rule } from "../parts/Evidence";
+import { Code, Empty, Facts, Icon, Moment, Page, Panel, StatusBadge, toneOf, Trouble, Busy, Badge } from "../parts";
+import { evidence } from "../parts/Evidence";
 import { useFragment } from "../search";
 import { keepVerified, readVerified } from "../verified";
-import { checks, curl, meaning, notLookedUp, scoreText, type Check } from "../verdict";
+import { checks, curl, meaning, notLookedUp, type Check } from "../verdict";
 
 const ages = [
   { value: "604800", label: "Up to 7 days old" },
@@ -104,20 +104,6 @@ function Answer({ result: r, smtp, age, retry }: { result: Result; smtp: boolean
   const known = useQuery(reasons);
   const d = r.details;
   const why = r.reason ? known.data?.get(r.reason)?.meaning : undefined;
-  const evidence: [string, React.ReactNode][] = d
-    ? [
-        ["Reply", d.smtp_message ? <span className="mono">{d.smtp_message}</span> : d.smtp_code],
-        ["SMTP stage", d.stage],
-        ["Host", d.mx_host && <span className="mono"><Name text={d.mx_host} /></span>],
-        ["Rule applied", d.rule && <Rule rule={d.rule} source={d.rule_source} date={d.rule_date} />],
-        ["Rests on", d.control && <Control control={d.control} />],
-        ["Score", scoreText(d.score_parts)],
-        ["Attempts", d.attempts ? `${d.attempts}${d.checked_by ? `, by ${d.checked_by}` : ""}` : null],
-        ["Took", `${d.duration_ms} ms`],
-        ["Next attempt", d.retry_after ? `automatic, in ${d.retry_after} s` : null],
-        ["Same mailbox as (normalised)", d.normalized_email && d.normalized_email !== r.email ? <span className="mono"><Name text={d.normalized_email} /></span> : null],
-      ]
-    : [];
   return (
     <Grid gap="lg">
       <Grid.Col span={{ base: 12, md: 5 }}>
@@ -181,7 +167,7 @@ function Answer({ result: r, smtp, age, retry }: { result: Result; smtp: boolean
       </Grid.Col>
       <Grid.Col span={{ base: 12, md: 7 }}>
         <Panel tall title="Evidence">
-          <Facts list={evidence} />
+          <Facts list={d ? evidence(d, r.email) : []} />
         </Panel>
       </Grid.Col>
       <Grid.Col span={12}>

@@ -6,6 +6,7 @@ import type { Schemas } from "../api/client";
 import { credits, isOver, recentJobs, usage } from "../api/queries";
 import { counted, day, duration, number, share } from "../format";
 import { Busy, Cut, Empty, Icon, Loaded, Page, Panel, Rows, Stat, Stats, To, Warning, type Column } from "../parts";
+import { FirstRun, useFirstSteps } from "../parts/FirstRun";
 import { callbackFails, JobTable, titleOf } from "../parts/JobTable";
 import { statuses } from "../verdict";
 
@@ -49,6 +50,8 @@ export function Overview() {
   const lasts = balance.data && week.data ? lasting(balance.data.balance, week.data.days) : null;
   const low = balance.data !== undefined && (balance.data.balance < 100 || (lasts !== null && lasts < 7));
   const all = days.data ? sum(days.data.days) : null;
+  const first = useFirstSteps();
+  const fresh = first !== null && all !== null && all.rows + all.singles === 0 && jobs.data?.jobs.length === 0;
   return (
     <Page
       title="Overview"
@@ -77,7 +80,7 @@ export function Overview() {
           {failing.slice(0, 5).map((j, i) => (
             <Fragment key={j.job_id}>
               {i > 0 && ", "}
-              <To to="/lists/$jobId" params={{ jobId: j.job_id }}>
+              <To to="/lists/$jobId" params={{ jobId: j.job_id }} search={{ tab: "callback" }}>
                 <Cut text={titleOf(j)} />
               </To>
             </Fragment>
@@ -85,69 +88,74 @@ export function Overview() {
           , or <To to="/logs">send them again</To>.
         </Warning>
       )}
-      <div className="panel">
-        <Stats>
-          <Stat name="Credits" note={balance.data && balance.data.reserved > 0 ? `${number(balance.data.reserved)} reserved for running jobs` : lasts !== null ? `about ${lengthOf(lasts)} left at this pace` : "1 credit per result; UNKNOWN is free"}>
-            {balance.data ? number(balance.data.balance) : "…"}
-          </Stat>
-          <Stat name={`Rows verified, ${span} days`} note={all ? `and ${counted(all.singles, "single check")}` : undefined}>
-            {all ? number(all.rows) : "…"}
-          </Stat>
-          <Stat name="Safe to send" note={all ? counted(all.counts.VALID, "row") : undefined}>
-            {all ? some(all.counts.VALID, all.rows) : "…"}
-          </Stat>
-          <Stat name="Unknown" note="free of charge">
-            {all ? some(all.counts.UNKNOWN, all.rows) : "…"}
-          </Stat>
-          <Stat name="Running jobs" note={running.length > 0 ? `${number(running.reduce((n, j) => n + j.total_rows - j.processed, 0))} rows left` : undefined}>
-            {number(running.length)}
-          </Stat>
-        </Stats>
-      </div>
-      <Panel
-        title="Verifications by day"
-        actions={<SegmentedControl size="xs" value={span} onChange={setSpan} data={["7", "30", "90"].map((v) => ({ value: v, label: `${v} days` }))} aria-label="Time span" />}
-      >
-        <Loaded query={days} what="your verifications">
-          {({ days: list, complete }) =>
-            sum(list).rows + sum(list).singles === 0 ? (
-              <Empty icon="usage" title="Nothing verified yet">
-                <To to="/verify">Verify an address</To> or <To to="/lists">upload a list</To>. Your results will appear here.
-              </Empty>
-            ) : (
-              <>
-                <Suspense fallback={<Busy>Drawing the chart…</Busy>}>
-                  <DayBars days={list} />
-                </Suspense>
-                {!complete && (
-                  <Text size="xs" c="dimmed" mt="xs">
-                    Only part of the history is shown; older days may be incomplete.
-                  </Text>
-                )}
-                <details>
-                  <Text component="summary" size="sm" c="dimmed" style={{ cursor: "pointer" }}>
-                    View as table
-                  </Text>
-                  <DayTable days={list} />
-                </details>
-              </>
-            )
-          }
-        </Loaded>
-      </Panel>
-      <Panel title="Latest jobs" actions={<To to="/lists">All your jobs</To>}>
-        <Loaded query={jobs} what="your jobs">
-          {({ jobs: list }) =>
-            list.length === 0 ? (
-              <Empty icon="lists" title="No jobs yet">
-                <To to="/lists">Upload a list</To>: a CSV file with a column of e-mail addresses.
-              </Empty>
-            ) : (
-              <JobTable jobs={[...list.filter((j) => !isOver(j.status)), ...list.filter((j) => isOver(j.status))].slice(0, 5)} />
-            )
-          }
-        </Loaded>
-      </Panel>
+      {first && <FirstRun {...first} />}
+      {!fresh && (
+        <>
+          <div className="panel">
+            <Stats>
+              <Stat name="Credits" note={balance.data && balance.data.reserved > 0 ? `${number(balance.data.reserved)} reserved for running jobs` : lasts !== null ? `about ${lengthOf(lasts)} left at this pace` : "1 credit per result; UNKNOWN is free"}>
+                {balance.data ? number(balance.data.balance) : "…"}
+              </Stat>
+              <Stat name={`Rows verified, ${span} days`} note={all ? `and ${counted(all.singles, "single check")}` : undefined}>
+                {all ? number(all.rows) : "…"}
+              </Stat>
+              <Stat name="Safe to send" note={all ? counted(all.counts.VALID, "row") : undefined}>
+                {all ? some(all.counts.VALID, all.rows) : "…"}
+              </Stat>
+              <Stat name="Unknown" note="free of charge">
+                {all ? some(all.counts.UNKNOWN, all.rows) : "…"}
+              </Stat>
+              <Stat name="Running jobs" note={running.length > 0 ? `${number(running.reduce((n, j) => n + j.total_rows - j.processed, 0))} rows left` : undefined}>
+                {number(running.length)}
+              </Stat>
+            </Stats>
+          </div>
+          <Panel
+            title="Verifications by day"
+            actions={<SegmentedControl size="xs" value={span} onChange={setSpan} data={["7", "30", "90"].map((v) => ({ value: v, label: `${v} days` }))} aria-label="Time span" />}
+          >
+            <Loaded query={days} what="your verifications">
+              {({ days: list, complete }) =>
+                sum(list).rows + sum(list).singles === 0 ? (
+                  <Empty icon="usage" title="Nothing verified yet">
+                    <To to="/verify">Verify an address</To> or <To to="/lists">upload a list</To>. Your results will appear here.
+                  </Empty>
+                ) : (
+                  <>
+                    <Suspense fallback={<Busy>Drawing the chart…</Busy>}>
+                      <DayBars days={list} />
+                    </Suspense>
+                    {!complete && (
+                      <Text size="xs" c="dimmed" mt="xs">
+                        Only part of the history is shown; older days may be incomplete.
+                      </Text>
+                    )}
+                    <details>
+                      <Text component="summary" size="sm" c="dimmed" style={{ cursor: "pointer" }}>
+                        View as table
+                      </Text>
+                      <DayTable days={list} />
+                    </details>
+                  </>
+                )
+              }
+            </Loaded>
+          </Panel>
+          <Panel title="Latest jobs" actions={<To to="/lists">All your jobs</To>}>
+            <Loaded query={jobs} what="your jobs">
+              {({ jobs: list }) =>
+                list.length === 0 ? (
+                  <Empty icon="lists" title="No jobs yet">
+                    <To to="/lists">Upload a list</To>: a CSV file with a column of e-mail addresses.
+                  </Empty>
+                ) : (
+                  <JobTable jobs={[...list.filter((j) => !isOver(j.status)), ...list.filter((j) => isOver(j.status))].slice(0, 5)} />
+                )
+              }
+            </Loaded>
+          </Panel>
+        </>
+      )}
     </Page>
   );
 }

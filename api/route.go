@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"probity/api/compare"
 	"probity/api/feedback"
 	"probity/api/httpd"
 	"probity/store"
@@ -80,6 +81,7 @@ func (s *Server) routes() []*route {
 		s.newRoute("GET /v1/receipt-keys", getReceiptKeys, anyone),
 		s.newRoute("POST /v1/feedback", receiveFeedback, keyOrSession, store.ScopeVerify|store.ScopeJobs,
 			maxBody(feedback.MaxBody)),
+		s.newRoute("POST /v1/compare", compareJob, keyOrSession, store.ScopeJobs, maxBody(compare.MaxBody)),
 		s.newRoute("GET /v1/accuracy", getAccuracy, keyOrSession, store.ScopeVerify|store.ScopeJobs|store.ScopeAccount),
 		s.newRoute("GET /v1/reasons", getReasons, anyone),
 		s.newRoute("GET /v1/callback-origins", getOrigins, anyone),

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/api/apidocs"
+	"probity/api/compare"
 	"probity/api/described"
 	"probity/api/httpd"
 	"probity/api/reasons"
@@ -69,6 +70,7 @@ type Server struct {
 	secure           bool                          // clients use TLS, to us or to a proxy
 	auditedDownloads *lru.Cache[string, time.Time] // when a download (job and note) was recorded
 	backupRunning    atomic.Bool                   // a backup is in progress: one at a time
+	comparing        compare.Slot
 }
 
 // New makes a server from its dependencies. An error says what is wrong with the configuration.
@@ -77,7 +79,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, deps: deps, log: deps.Log, now: deps.Now}
+	s := &Server{cfg: cfg, deps: deps, log: deps.Log, now: deps.Now, comparing: compare.NewSlot()}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

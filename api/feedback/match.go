@@ -1,7 +1,6 @@
 package feedback
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +12,7 @@ import (
 	"probity/coordinator/results"
 	"probity/engine"
 	"probity/engine/outcome"
+	"probity/internal/jsonlines"
 	"probity/store"
 	"probity/store/feedback"
 	"probity/store/history"
@@ -138,7 +138,7 @@ func (m *Matcher) matchLists(ctx context.Context, account string, a *accountCase
 				continue
 			}
 			f := results.Filter{Form: results.Form{Format: results.JSONL}, NoInput: true, Partial: true}
-			err := m.Jobs.Results(ctx, j.ID, f, &rowReader{to: a})
+			err := m.Jobs.Results(ctx, j.ID, f, &jsonlines.Writer{Line: a.offerRow})
 			if ctx.Err() != nil || errors.Is(err, store.ErrBroken) {
 				return errors.Join(ctx.Err(), err)
 			}
@@ -166,34 +166,6 @@ func (a *accountCases) offer(email string, v feedback.Verdict) {
 	}
 }
 
-// rowReader reads results, one JSON object a line, and offers them to cases.
-type rowReader struct {
-	to   *accountCases
-	rest []byte // of a line whose end is not written yet
-}
-
-// Write implements io.Writer.
-func (r *rowReader) Write(b []byte) (int, error) {
-	n := len(b)
-	for {
-		end := bytes.IndexByte(b, '\n')
-		if end < 0 {
-			r.rest = append(r.rest, b...)
-			return n, nil
-		}
-		line := b[:end]
-		if len(r.rest) > 0 {
-			r.rest = append(r.rest, line...)
-			line = r.rest
-		}
-		if err := r.offer(line); err != nil {
-			return 0, err
-		}
-		r.rest = r.rest[:0]
-		b = b[end+1:]
-	}
-}
-
 // result is what of a row is read.
 type result struct {
 	Email      string    `json:"email"`
@@ -204,8 +176,8 @@ type result struct {
 	VerifiedAt time.Time `json:"verified_at"`
 }
 
-// offer offers the verdict of a row to the cases of its address.
-func (r *rowReader) offer(line []byte) error {
+// offerRow offers the verdict of a row to the cases of its address.
+func (a *accountCases) offerRow(line []byte) error {
 	var row result
 	if err := json.Unmarshal(line, &row); err != nil || row.Status == nil {
 		return err
@@ -216,7 +188,7 @@ func (r *rowReader) offer(line []byte) error {
 		return fmt.Errorf("results with the status %q and the reason %q", *row.Status, row.Reason)
 	}
 	bin := outcome.BinOf(row.Receiver, status, reason, row.Score)
-	r.to.offer(row.Email, feedback.Verdict{At: row.VerifiedAt, Bin: bin})
+	a.offer(row.Email, feedback.Verdict{At: row.VerifiedAt, Bin: bin})
 	return nil
 }
 

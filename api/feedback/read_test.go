@@ -53,29 +53,25 @@ func FuzzReports(f *testing.F) {
 	})
 }
 
-// TestRowsAreReadInAnyPieces: results come in pieces that end anywhere.
-func TestRowsAreReadInAnyPieces(t *testing.T) {
+// TestRowsAreOffered: each row with a verdict is offered to the cases of its address.
+func TestRowsAreOffered(t *testing.T) {
 	book := newReader(t).book
-	const text = `{"row":1,"email":"Ann@shop.test","status":"VALID","score":97,"reason":null,"smtp_provider":"gmail","verified_at":"2026-03-01T12:00:00Z"}
-{"row":2,"email":"","status":null,"score":null,"reason":null,"smtp_provider":"","verified_at":null}
-{"row":3,"email":"bo@shop.test","status":"INVALID","score":3,"reason":"mailbox_not_found","smtp_provider":"gmail","verified_at":"2026-03-01T12:00:01Z"}
-`
-	for size := 1; size <= len(text); size += 7 {
-		cases := []feedback.Case{{Report: feedback.Report{Hash: book.HashOf("ann@shop.test"), At: noon}},
-			{Report: feedback.Report{Hash: book.HashOf("bo@shop.test"), At: noon}},
-			{Report: feedback.Report{Hash: book.HashOf("cy@shop.test"), At: noon}}}
-		r := rowReader{to: &accountCases{book: book, byHash: map[feedback.Hash][]*feedback.Case{}}}
-		for i := range cases {
-			r.to.byHash[cases[i].Hash] = append(r.to.byHash[cases[i].Hash], &cases[i])
-		}
-		for from := 0; from < len(text); from += size {
-			_, err := r.Write([]byte(text[from:min(len(text), from+size)]))
-			require.NoError(t, err)
-		}
-		require.Equal(t, outcome.BinOf("gmail", engine.Valid, engine.ReasonNone, 97), cases[0].Verdict.Bin)
-		require.Equal(t, outcome.BinOf("gmail", engine.Invalid, engine.ReasonMailboxNotFound, 3), cases[1].Verdict.Bin)
-		require.Nil(t, cases[2].Verdict)
+	cases := []feedback.Case{{Report: feedback.Report{Hash: book.HashOf("ann@shop.test"), At: noon}},
+		{Report: feedback.Report{Hash: book.HashOf("bo@shop.test"), At: noon}},
+		{Report: feedback.Report{Hash: book.HashOf("cy@shop.test"), At: noon}}}
+	a := &accountCases{book: book, byHash: map[feedback.Hash][]*feedback.Case{}}
+	for i := range cases {
+		a.byHash[cases[i].Hash] = append(a.byHash[cases[i].Hash], &cases[i])
 	}
-	_, err := (&rowReader{to: &accountCases{book: book}}).Write([]byte("{\n"))
-	require.Error(t, err)
+	for _, line := range []string{
+		`{"row":1,"email":"Ann@shop.test","status":"VALID","score":97,"reason":null,"smtp_provider":"gmail","verified_at":"2026-03-01T12:00:00Z"}`,
+		`{"row":2,"email":"","status":null,"score":null,"reason":null,"smtp_provider":"","verified_at":null}`,
+		`{"row":3,"email":"bo@shop.test","status":"INVALID","score":3,"reason":"mailbox_not_found","smtp_provider":"gmail","verified_at":"2026-03-01T12:00:01Z"}`,
+	} {
+		require.NoError(t, a.offerRow([]byte(line)))
+	}
+	require.Equal(t, outcome.BinOf("gmail", engine.Valid, engine.ReasonNone, 97), cases[0].Verdict.Bin)
+	require.Equal(t, outcome.BinOf("gmail", engine.Invalid, engine.ReasonMailboxNotFound, 3), cases[1].Verdict.Bin)
+	require.Nil(t, cases[2].Verdict)
+	require.Error(t, a.offerRow([]byte("{")))
 }

@@ -206,7 +206,7 @@ func readForeign(path, email, status string, words map[string]string) (map[strin
 		return nil, err
 	}
 	defer f.Close()
-	statuses, err := foreign.ReadStatuses(f, email, status, foreign.Words{Known: foreign.Statuses, Mapping: words})
+	statuses, err := foreign.ReadStatuses(f, email, status, foreign.Words{Known: foreign.Statuses, Mapping: words}, 0)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

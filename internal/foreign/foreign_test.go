@@ -19,7 +19,7 @@ dee@example.org,x,VALID,98,,outlook,250,Ok,mx2.example.org
 func TestDisagreementsAreFoundByReceiver(t *testing.T) {
 	words := Words{Statuses, map[string]string{"deliverable": "VALID", "undeliverable": "INVALID", "risky": "RISKY"}}
 	theirs, err := ReadStatuses(strings.NewReader("\xef\xbb\xbfResult;E-mail\nDeliverable;ann@EXAMPLE.org\ndeliverable;bo@example.org\n"+
-		"unknown;cy@example.org\nundeliverable;eve@example.org\n;\n"), "e-mail", "result", words)
+		"unknown;cy@example.org\nundeliverable;eve@example.org\n;\n"), "e-mail", "result", words, 0)
 	require.NoError(t, err)
 	c, err := Compare(strings.NewReader(ours), "email", theirs, 3)
 	require.NoError(t, err)
@@ -41,14 +41,17 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		"email,status\na@b.test,ok\n":  `line 2: "ok" is none of VALID, RISKY, INVALID, UNKNOWN`,
 		"email,status\na@b.test,VALID": "",
 	} {
-		_, err := ReadStatuses(strings.NewReader(text), "email", "status", words)
+		_, err := ReadStatuses(strings.NewReader(text), "email", "status", words, 0)
 		if want == "" {
 			require.NoError(t, err)
 			continue
 		}
 		require.ErrorContains(t, err, want)
 	}
-	_, err := Compare(strings.NewReader("email,status\n"), "email", nil, 1)
+	_, err := ReadStatuses(strings.NewReader("email,status\na@b.test,VALID\nA@b.test,VALID\nc@b.test,VALID\n"), "email",
+		"status", words, 1)
+	require.ErrorIs(t, err, ErrTooMany)
+	_, err = Compare(strings.NewReader("email,status\n"), "email", nil, 1)
 	require.ErrorContains(t, err, "verify_status")
 }
 
@@ -57,7 +60,7 @@ func FuzzCompare(f *testing.F) {
 	f.Add(ours, "email,status\nann@example.org,valid\n")
 	f.Add("email;verify_status;verify_smtp_provider;verify_reason;verify_score\n\"a", "email|status\n\"")
 	f.Fuzz(func(t *testing.T, first, second string) {
-		theirs, err := ReadStatuses(strings.NewReader(second), "email", "status", Words{Statuses, nil})
+		theirs, err := ReadStatuses(strings.NewReader(second), "email", "status", Words{Statuses, nil}, 0)
 		if err != nil {
 			return
 		}

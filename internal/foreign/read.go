@@ -3,6 +3,7 @@ package foreign
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -122,7 +123,7 @@ func (w Words) Of(word string) (string, error) {
 	}
 	i := slices.IndexFunc(w.Known, func(known string) bool { return strings.EqualFold(known, word) })
 	if i < 0 {
-		return "", fmt.Errorf("%.40q is none of %s: say which it stands for with --map %.40q=%s", word,
+		return "", fmt.Errorf("%.40q is none of %s: say in the map which it stands for, as in %.40s=%s", word,
 			strings.Join(w.Known, ", "), word, w.Known[0])
 	}
 	return w.Known[i], nil
@@ -131,8 +132,11 @@ func (w Words) Of(word string) (string, error) {
 // Statuses are the statuses of verdicts.
 var Statuses = []string{"VALID", "RISKY", "INVALID", "UNKNOWN"}
 
-// ReadStatuses reads the results of another verifier: statuses by Key.
-func ReadStatuses(in io.Reader, email, status string, words Words) (map[string]string, error) {
+// ErrTooMany means that a file has more addresses than its reader takes.
+var ErrTooMany = errors.New("too many addresses")
+
+// ReadStatuses reads the results of another verifier, statuses by Key: at most most, 0 for any number.
+func ReadStatuses(in io.Reader, email, status string, words Words, most int) (map[string]string, error) {
 	found := map[string]string{}
 	return found, Read(in, []string{email, status}, func(_ int, cells []string) error {
 		if strings.TrimSpace(cells[0]) == "" {
@@ -140,6 +144,9 @@ func ReadStatuses(in io.Reader, email, status string, words Words) (map[string]s
 		}
 		s, err := words.Of(cells[1])
 		found[Key(cells[0])] = s
+		if most > 0 && len(found) > most {
+			err = cmp.Or(err, ErrTooMany)
+		}
 		return err
 	})
 }

@@ -24,7 +24,7 @@ import (
 type cli struct {
 	Config  kong.ConfigFlag `help:"TOML file with flag values; keys are flag names." placeholder:"FILE" env:"PROBITY_CONFIG"`
 	Verbose bool            `help:"Log at debug level." short:"v"`
-	Shown   versionFlag     `name:"version" help:"Print the version."`
+	Shown   versionFlag     `name:"version" help:"Print the version." env:"-"`
 
 	Verify      verify.Command `cmd:"" help:"Verify addresses or a CSV file here, without a server."`
 	Plan        planCmd        `cmd:"" help:"The least time that budgets allow for a list, and the receivers that take it."`

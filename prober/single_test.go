@@ -2,10 +2,12 @@ package prober
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -103,6 +105,34 @@ func TestSingleOvertakesBulk(t *testing.T) {
 		require.Less(t, time.Since(start), 1500*time.Millisecond, "a queued row is promoted")
 		cancel()
 		wg.Wait()
+	})
+}
+
+// TestSingleJoinsARowThatIsBeingAsked makes a single call for a row of a list that is in a transaction. The host has
+// accepted no recipient: the refusals of the list wait for the first that it accepts, and the single call does not.
+func TestSingleJoinsARowThatIsBeingAsked(t *testing.T) {
+	var asking chan struct{}
+	h := &fakeServer{rcpt: func(local string) string {
+		if local == "zoe" {
+			close(asking)
+		}
+		time.Sleep(time.Second)
+		return unknownReply
+	}}
+	table := strings.Replace(testTable, "recipients_per_transaction = 0", "recipients_per_transaction = 2", 1)
+	withTestNode(t, table, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		asking = make(chan struct{})
+		var addresses []string
+		for i := range 40 {
+			addresses = append(addresses, fmt.Sprintf("gone%d@a.example", i))
+		}
+		var lists sync.WaitGroup
+		lists.Go(func() { b.verify(time.Hour, b.rows(mxA, "zoe@a.example")...) })
+		<-asking
+		lists.Go(func() { b.verify(time.Hour, b.rows(mxA, addresses...)...) })
+		synctest.Wait() // until they are queued
+		require.Equal(t, "INVALID mailbox_not_found", verdictText(b.single(5*time.Second, mxA, "zoe@a.example")))
+		lists.Wait()
 	})
 }
 

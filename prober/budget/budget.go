@@ -177,6 +177,14 @@ func (b *Budget) RefusalsLeft(c *Conn) int {
 	return b.Limits.RefusalsPerConnection - c.refused - c.pending
 }
 
+// RecipientsLeft returns how many more recipients a connection may have.
+func (b *Budget) RecipientsLeft(c *Conn) int {
+	if b.Limits.RecipientsPerConnection == 0 {
+		return math.MaxInt
+	}
+	return b.Limits.RecipientsPerConnection - c.Sent
+}
+
 // refusalsAllowed returns how many of the hour's refusals a priority may use now. Short jobs leave single calls half of
 // what long jobs leave, so that they find room after a long job has used all it may. If no single calls are expected, a
 // long backlog leaves short jobs as much.

@@ -20,7 +20,8 @@ import (
 //
 // Some receivers answer truthfully only to the first recipient of a connection or of a transaction. So a refusal in a
 // later place is controlled when the host is known to accept recipients in such a place, over a connection that refused
-// one before. Until then the control is sent twice in one transaction, and behind a decoy.
+// one before. Until then the control is sent twice in one transaction, and behind a decoy. A decoy that was refused in
+// a later place without it comes first on the next connection.
 
 // memory is what a ready queue remembers of a host for as long as the queue lives: rows that were deferred find it
 // again.
@@ -31,9 +32,11 @@ type memory struct {
 	perConnection int    // recipients of a connection that are answered truthfully; 0 for no bound
 	suspectedMost int    // the same, until a connection accepts the control
 	acceptsIn     place  // the last place in which a connection accepted a recipient after it had refused one
-	acceptsAfter  uint8  // the most refusals of unknown users after which a connection accepted a recipient
+	acceptsAfter  uint16 // the most refusals of unknown users after which a connection accepted a recipient
 
-	mostRefused uint8 // as unknown over one connection
+	acceptedDecoy bool   // it has accepted a decoy
+	checking      uint32 // connections that did not accept every recipient
+	mostRefused   uint16 // as unknown over one connection
 
 	refused, accepted lastAnswer // targets
 }
@@ -97,6 +100,7 @@ func (r *Replies) awaitControl(p *Probe, seen *engine.Sighting) bool {
 		disbelieve(p)
 		return false
 	}
+	p.ApplyUrgency()
 	p.connection, p.refusedIn = seen.Conn, r.place
 	p.domain.listed++
 	q.uncontrolled.push(p)
@@ -158,13 +162,17 @@ func (s *Set) SettleOverdue(now time.Time) {
 // hasControl reports whether a control is known that can be sent for refusals of the host.
 func (q *Queue) hasControl() bool { return q.set.BlocksAsUnknown && q.memory.local != "" }
 
-// NeedsControl reports whether refusals of a connection wait for a control, and one is known.
-func (q *Queue) NeedsControl(connection uint32) bool {
+// NeedsControl reports whether what a connection has shown needs a recipient of ours: refusals of it wait for a
+// control, and one is known, or it has accepted every recipient.
+func (q *Queue) NeedsControl(on *Progress) bool {
+	if on.unchecked(q) != nil {
+		return true
+	}
 	if !q.hasControl() {
 		return false
 	}
 	for p := range q.uncontrolled.all() {
-		if p.connection == connection {
+		if p.connection == on.Connection {
 			return true
 		}
 	}
@@ -174,12 +182,16 @@ func (q *Queue) NeedsControl(connection uint32) bool {
 // fewRefusals is how many refusals a connection may have when the last of them is left to the control.
 const fewRefusals = 3
 
-// TargetsLeft returns how many more targets and decoys a connection may have, of which so many were sent and so many
-// may be refused. Three refusals sent together would leave none for what controls them.
-func (q *Queue) TargetsLeft(sent, refusals int) int {
-	left := math.MaxInt
+// TargetsLeft returns how many more targets and decoys a connection may have, to which so many recipients were sent, so
+// many more may be sent, and so many of them refused. Three refusals sent together would leave none for what controls
+// them.
+func (q *Queue) TargetsLeft(on *Progress, sent, recipients, refusals int) int {
+	left := recipients
+	if q.refusing && !q.memory.checks(on) { // the last one is left to the decoy
+		left--
+	}
 	if bound := q.memory.perConnection; bound > 0 {
-		left = bound - sent
+		left = min(left, bound-sent)
 	}
 	if !q.hasControl() && !(q.set.BlocksAsUnknown && len(q.inFlight) > 0) { // another connection may find one meanwhile
 		return max(0, left)
@@ -198,16 +210,19 @@ func (q *Queue) TargetsLeft(sent, refusals int) int {
 func (r *Replies) RecordReply(on *Progress, to Recipient, rcpt smtp.Rcpt, seen *engine.Sighting) {
 	q, m := r.queue, r.queue.memory
 	if to.Probe != nil {
-		to.Probe.refusedBefore = on.Refused
+		to.Probe.over, to.Probe.refusedBefore = on, on.Refused
 	}
 	if to.isDecoy() {
 		to.Domain.decoy.local = rcpt.Local
 	}
 	if seen.Condemns() || seen.NamesUnknown() {
-		on.Refused += min(1, math.MaxUint8-on.Refused)
-		m.mostRefused = max(m.mostRefused, on.Refused)
+		r.countRefusal(on)
 	}
 	if seen.Finding.Meaning != engine.Accepted {
+		if !on.Checks {
+			on.Checks = true
+			m.checking++
+		}
 		return
 	}
 	on.AcceptedUpTo = on.Answers + 1
@@ -240,17 +255,25 @@ func (r *Replies) RecordReply(on *Progress, to Recipient, rcpt smtp.Rcpt, seen *
 	})
 }
 
+// countRefusal counts a recipient that a connection refused as unknown.
+func (r *Replies) countRefusal(on *Progress) {
+	on.Refused++
+	m := r.queue.memory
+	m.mostRefused = max(m.mostRefused, on.Refused)
+}
+
 // Progress is what a connection has brought so far.
 type Progress struct {
 	Connection   uint32 // its number
 	Answers      int    // to recipients
 	AcceptedUpTo int    // the last of them that accepted one
-	Refused      uint8  // of them, as unknown, at most 255
+	Refused      uint16 // of them, as unknown
+	Checks       bool   // it has not accepted every recipient
 }
 
 // DeliverControl handles the reply to a control of a group. It returns true if the control was refused: then the
 // connection is of no more use, and if it was the first recipient, the host refuses everybody.
-func (r *Replies) DeliverControl(g *Group, on Progress, a Answer) (refused bool) {
+func (r *Replies) DeliverControl(g *Group, on *Progress, a Answer) (refused bool) {
 	q, m := r.queue, r.queue.memory
 	q.controlsInFlight--
 	ended := func(p *Probe) bool {
@@ -336,9 +359,9 @@ func (f *filling) addControl(with Fill, rooms [budget.NumPriorities]int) (alone 
 	own, refusals, priority := 0, 0, budget.LongJob
 	due, twice := doubtful, false
 	for p := range q.uncontrolled.all() {
-		if p.connection == with.Connection || p.connection == 0 && q.controlsInFlight == 0 {
+		if p.connection == with.On.Connection || p.connection == 0 && q.controlsInFlight == 0 {
 			refusals++
-			if p.connection == with.Connection {
+			if p.connection == with.On.Connection {
 				own++
 			}
 			due = due || p.connection == 0

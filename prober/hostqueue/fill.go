@@ -115,7 +115,7 @@ func longJobs(recipients []Recipient) (n int) {
 type Fill struct {
 	Rooms       [budget.NumPriorities]int // recipients that it may have, by priority
 	TargetsLeft int                       // how many of them may be targets or decoys
-	Connection  uint32                    // its number
+	On          *Progress                 // its connection
 	OneDomain   bool                      // they must share their domain
 	First       bool                      // it is the first of its connection: recipients that lost one come first
 	ControlOnly bool                      // the connection ends
@@ -161,6 +161,9 @@ func (q *Queue) Fill(g *Group, with Fill) (n, longJobRows int) {
 				s.turns.Record(priority, len(g.Recipients)-before)
 			}
 		}
+	}
+	if len(g.Recipients) == from {
+		f.addDecoyOver(with.On, rooms[budget.Single])
 	}
 	if len(g.Recipients) == from {
 		return 0, 0
@@ -247,9 +250,21 @@ func (f *filling) addDecoys(r *ring.Ring[*Domain], look, room int) {
 			r.Push(d)
 			continue
 		}
-		d.decoy.state = decoyAsking
-		d.decoy.asked++
-		f.add(Recipient{Domain: d, LongJob: d.decoy.priority() == budget.LongJob},
-			DecoyLocalPart(f.keyer, d.Name, f.now))
+		f.addDecoy(d)
+	}
+}
+
+// addDecoy adds the decoy of a domain.
+func (f *filling) addDecoy(d *Domain) {
+	d.decoy.state = decoyAsking
+	d.decoy.asked++
+	f.add(Recipient{Domain: d, LongJob: d.decoy.priority() == budget.LongJob},
+		DecoyLocalPart(f.keyer, d.Name, f.now))
+}
+
+// addDecoyOver adds a decoy to a connection that would end or wait, and has accepted every recipient so far.
+func (f *filling) addDecoyOver(on *Progress, room int) {
+	if d := on.unchecked(f.queue); d != nil && len(f.g.Recipients) < room {
+		f.addDecoy(d)
 	}
 }

@@ -27,13 +27,14 @@ type Probe struct {
 	Sends     uint8 // RCPTs sent, answered or not: at most MaxSends
 	Priority  budget.Priority
 	refusedIn place // the place of its refusal, while it is uncontrolled
-	// recipients that its connection had refused as unknown before its last reply, at most 255
-	refusedBefore    uint8
+	// recipients that its connection had refused as unknown before its last reply
+	refusedBefore    uint16
 	unconfirmed      bool          // its acceptance counts only with a later refusal: see Replies.RecordAnswer
 	connectionLosses int16         // lost connections, as engine.Next weighs them: see Host.retryFirst
 	domain           *Domain       // in which it waits or is asked
 	prev, next       *Probe        // neighbours in the list that it waits in
 	inList           *probeList    // that list; nil while it is being asked
+	over             *Progress     // of the connection of its last reply
 	connection       uint32        // that refused it, while it is uncontrolled; 0 once that has ended
 	lastAnswer       uint64        // its last reply, by the set's count of answers
 	answeredAfter    time.Duration // the same by the clock, since Set.Created
@@ -46,12 +47,16 @@ const MaxSends = 24
 // Set is the set that has the probe; nil if none has yet.
 func (p *Probe) Set() *Set { return p.set.Load() }
 
-// Urge raises the probe's priority when its queue moves it on next: a single call waits for it now. Set.Promote raises
-// it at once if it is queued.
+// Urge raises the probe's priority when its queue moves it on or holds it next: a single call waits for it now.
+// Set.Promote raises it at once if it is queued.
 func (p *Probe) Urge() { p.urgent.Store(true) }
 
-// Urgent reports whether a single call waits for the probe.
-func (p *Probe) Urgent() bool { return p.urgent.Load() }
+// ApplyUrgency raises the priority of a probe that a single call waits for.
+func (p *Probe) ApplyUrgency() {
+	if p.urgent.Load() {
+		p.Priority, p.Policy.CallerWaits = budget.Single, true
+	}
+}
 
 // Queued reports whether no session has p.
 func (p *Probe) Queued() bool { return p.inList != nil }

@@ -34,16 +34,15 @@ type suspectDecoy struct {
 // DeliverDecoy gives a decoy's reply to the probes that wait for it; behind are the answers to those of its group
 // behind it. If the host has begun to accept every recipient, it returns true, and the host is to be paused until its
 // hour is over.
-func (r *Replies) DeliverDecoy(d *Domain, seen engine.Sighting, g *Group, behind []Answer) (acceptsAll bool) {
+func (r *Replies) DeliverDecoy(d *Domain, on *Progress, seen engine.Sighting, g *Group,
+	behind []Answer) (acceptsAll bool) {
 	q, keep := d.queue, true
 	d.decoy.answer = q.set.Answers
-	if seen.Reply.Permanent() {
-		accepted := func(a Answer) bool { return a.Finding.Meaning == engine.Accepted }
-		seen.Controlled = slices.ContainsFunc(behind, accepted)
-		refusedControl := func(a Answer) bool { return g.Recipients[a.Recipient].Control && a.refusesControl() }
-		if m := q.memory; m.acceptsIn < r.place && (m.doubtful || slices.ContainsFunc(behind, refusedControl)) {
-			seen.Finding = RefusesKnown()
-		}
+	if seen.Finding.Meaning == engine.Accepted {
+		q.memory.acceptedDecoy = true
+	}
+	if seen.Reply.Permanent() && r.refusedInDoubtfulPlace(d, &seen, g, behind) {
+		return false
 	}
 	switch {
 	case seen.NamesUnknown():
@@ -61,6 +60,9 @@ func (r *Replies) DeliverDecoy(d *Domain, seen engine.Sighting, g *Group, behind
 		keep = !q.refusing
 	}
 	if seen.RefusesUnknown() {
+		if !seen.Condemns() && !seen.NamesUnknown() { // RecordReply has counted those
+			r.countRefusal(on)
+		}
 		r.recordRefusal(q.set.Answers)
 		q.refusal = q.witness(seen, d.decoy.local)
 	}
@@ -69,6 +71,25 @@ func (r *Replies) DeliverDecoy(d *Domain, seen engine.Sighting, g *Group, behind
 		r.keepFact(d)
 	}
 	return acceptsAll
+}
+
+// refusedInDoubtfulPlace completes the sighting of a refused decoy by what is behind it. If the host may accept no
+// recipient in such a place, and nothing behind it shows the contrary, the decoy is requested again, to be the first of
+// the next connection, and it returns true.
+func (r *Replies) refusedInDoubtfulPlace(d *Domain, seen *engine.Sighting, g *Group, behind []Answer) (again bool) {
+	q, decoy := r.queue, &d.decoy
+	seen.Controlled = slices.ContainsFunc(behind, func(a Answer) bool { return a.Finding.Meaning == engine.Accepted })
+	refusedControl := func(a Answer) bool { return g.Recipients[a.Recipient].Control && a.refusesControl() }
+	switch {
+	case q.memory.acceptsIn >= r.place:
+	case q.memory.doubtful || slices.ContainsFunc(behind, refusedControl):
+		seen.Finding = RefusesKnown()
+	case q.hasControl() && q.memory.perConnection == 0 && !seen.Controlled && decoy.tries+1 < maxDecoyTries:
+		decoy.tries++
+		d.requestDecoy()
+		return true
+	}
+	return false
 }
 
 // unanswered handles a decoy or control of a group without a reply. A decoy is requested again, up to a bound; then the

@@ -17,6 +17,10 @@ import (
 // the acceptance was received, because replies of two connections arrive in any order. An acceptance stays unconfirmed
 // when nothing was refused in time: by then the receiver may have begun to check again.
 //
+// A receiver may have machines of which one accepts every recipient. So a connection must not have accepted every
+// recipient itself, until enough connections have shown that its host's do not. The last recipient of one that may have
+// is left to a decoy.
+//
 // An accepted decoy is an acceptance like any other (suspect_decoy.go).
 
 // Replies handles the replies to one group of transactions.
@@ -118,11 +122,41 @@ func (d *Domain) isConfirmed(p *Probe, now time.Time) bool {
 }
 
 // refusedAfter reports whether the host has refused a recipient as unknown after it answered a probe's target. Some
-// receivers accept every recipient of a connection over which they have refused some. So a refusal over another counts
-// where some connection of the host, now or before, refused more recipients than the target's had.
+// receivers have machines that accept every recipient: a connection that refuses no recipient confirms nothing. Others
+// accept every recipient of a connection over which they have refused some. So a refusal over another counts where the
+// target's connection refused some recipient too, and some connection, now or before, more than the target's had.
 func (q *Queue) refusedAfter(p *Probe) bool {
-	return q.confirmedUpTo >= p.lastAnswer && q.memory.mostRefused > p.refusedBefore ||
-		p.lastAnswer > q.lastStart && q.lastRefused > p.lastAnswer
+	return p.over.Refused > p.refusedBefore ||
+		q.memory.checks(p.over) && q.confirmedUpTo >= p.lastAnswer && q.memory.mostRefused > p.refusedBefore
+}
+
+// enoughChecking is how many connections of a host must not have accepted every recipient until others are believed not
+// to. If half of its machines accept everybody, one such host in 64 has not shown it by then.
+const enoughChecking = 6
+
+// checks reports whether a connection is known, or believed, not to accept every recipient. Where the host answers only
+// so many of a connection, there may be none to show it with. A host that has accepted a decoy is not believed.
+func (m *memory) checks(on *Progress) bool {
+	return on.Checks || !m.acceptedDecoy && (m.perConnection > 0 || m.checking >= enoughChecking)
+}
+
+// unchecked returns a domain of the queue of which an acceptance waits that came over this connection, which has
+// accepted every recipient; nil if there is none, or its decoy is asked.
+func (p *Progress) unchecked(q *Queue) *Domain {
+	if q.memory.checks(p) {
+		return nil
+	}
+	for _, d := range q.unconfirmed {
+		if d.decoy.state.busy() || d.decoy.suspectAt != 0 {
+			continue
+		}
+		for probe := range d.decoy.waiting.all() {
+			if probe.over == p {
+				return d
+			}
+		}
+	}
+	return nil
 }
 
 // appendDecoy adds to a probe's evidence what the decoy has shown, and what controls its acceptance.

@@ -152,9 +152,7 @@ func (f *fixed) scaled(d time.Duration) time.Duration { return f.env.Table.Load(
 // advance moves a probe as far as it gets without asking a host.
 func (l *locked) advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place) {
 	p.Policy.NoSMTP = p.Policy.NoSMTP || l.noSenderIdentity || l.probingDisabled
-	if p.Urgent() {
-		p.Priority, p.Policy.CallerWaits = budget.Single, true
-	}
+	p.ApplyUrgency()
 	for {
 		step := engine.Next(&p.Ev, p.Policy)
 		switch step.Kind {

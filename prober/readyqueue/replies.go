@@ -219,7 +219,7 @@ func (rh *replyHandler) deliver(k int) {
 		At: rh.Now, Conn: s.so.Connection,
 		NeighbourAccepted: s.acceptedDomains[r.Domain.Name] && a.Finding.Meaning != engine.Accepted}
 	s.applyAction(l, a.Reply, r.DueFinding(&seen), rh.Now)
-	rh.RecordReply(&s.so, r, s.group.Rcpts[a.Recipient], &seen)
+	rh.RecordReply(s.so, r, s.group.Rcpts[a.Recipient], &seen)
 	switch {
 	case r.Probe != nil:
 		rh.RecordAnswer(r.Probe, &seen)
@@ -229,15 +229,16 @@ func (rh *replyHandler) deliver(k int) {
 			return
 		}
 		s.closing = true
-		if s.so.Answers == 0 { // the host refuses everybody: what waits for it is deferred
+		if s.so.Answers == 0 { // the host refuses everybody: what waits for it is deferred, and its decoys have failed
 			rh.pauseHour()
 			l.markDown(s.host, engine.Sighting{Host: s.host.Name, Reply: a.Reply, Finding: hostqueue.RefusesKnown(),
 				At: rh.Now}, failureLife)
+			s.host.FailDecoys(engine.EventClosed, false, rh.Now)
 		}
 	default:
 		seen.Subject = engine.SubjectDecoy
 		l.env.Metrics.Decoys.Inc()
-		if rh.DeliverDecoy(r.Domain, seen, &s.group, s.seen[k+1:]) {
+		if rh.DeliverDecoy(r.Domain, s.so, seen, &s.group, s.seen[k+1:]) {
 			s.closing = true
 			rh.pauseHour()
 		}

@@ -57,8 +57,8 @@ type exchange struct {
 	seen      []hostqueue.Answer
 	delivered []bool // by recipient: it was answered
 
-	so              hostqueue.Progress // what the connection has brought
-	unproven        hostqueue.Unproven // until its dialogue is confirmed
+	so              *hostqueue.Progress // what the connection has brought
+	unproven        hostqueue.Unproven  // until its dialogue is confirmed
 	acceptedDomains map[string]bool
 }
 
@@ -83,7 +83,7 @@ func (l *locked) newSession(m *mxHost, priority budget.Priority) *session {
 		seat: admission.Seat{Gate: l.env.Gate},
 		wake: make(chan struct{}, 1),
 		link: link{source: l.Source, tlsFailed: m.tlsFailed},
-		exchange: exchange{so: hostqueue.Progress{Connection: l.env.connections.Add(1)},
+		exchange: exchange{so: &hostqueue.Progress{Connection: l.env.connections.Add(1)},
 			acceptedDomains: map[string]bool{}},
 		observed: observed{host: m}}
 }
@@ -211,7 +211,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		now := time.Now()
 		if s.mustClose(l, now) {
 			s.closing = true
-			if !s.wasReset && s.host.NeedsControl(s.so.Connection) {
+			if !s.wasReset && s.host.NeedsControl(s.so) {
 				s.fillTransaction(l, now) // of the control
 			}
 			l.unlock()
@@ -255,7 +255,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		if woken {
 			<-s.wake // it has just been given work
 		}
-		hasWork := woken || s.host.WaitingCount() > 0 || s.host.NeedsControl(s.so.Connection)
+		hasWork := woken || s.host.WaitingCount() > 0 || s.host.NeedsControl(s.so)
 		l.unlock()
 		if !hasWork {
 			return false

@@ -96,7 +96,7 @@ func (p *Prober) Serve(ctx context.Context) error {
 		p.Log.Info("ready for a coordinator", "node", p.flags.Name, "streams", p.streamListener.Addr().String(),
 			"gossip", p.flags.ClusterListen, "identities", len(p.prober.ActiveSources()))
 		return nil
-	}, func() error { return p.runToEnd(ctx, p.Run, p.Close) })
+	}, func() error { return p.runToEnd(ctx, p.adminListener, p.Run, p.Close) })
 }
 
 // Open opens the cache and the sockets, and connects the components.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"probity/api/httpd"
 	"probity/internal/buildinfo"
+	"probity/internal/systemd"
 	"probity/store/diskroom"
 )
 
@@ -76,20 +78,45 @@ func (p Process) listenForAdmins(address string) (net.Listener, error) {
 	return l, err
 }
 
-// runToEnd runs a process that is open, and closes it. It logs why it was told to stop, and that it has stopped; an
-// error that ends it is the caller's to show.
-func (p Process) runToEnd(ctx context.Context, run func(context.Context) error, closeAll func() error) error {
+// runToEnd runs a process that is open, and closes it. systemd is told that it is ready and lives, as long as its admin
+// listener answers. It logs why it was told to stop, and that it has stopped; an error that ends it is the caller's to
+// show.
+func (p Process) runToEnd(ctx context.Context, admin net.Listener, run func(context.Context) error,
+	closeAll func() error) error {
+	running, end := context.WithCancel(ctx)
+	var told sync.WaitGroup
+	told.Go(func() {
+		systemd.Tell(running, p.Log, func(ctx context.Context) error { return checkHealth(ctx, admin) })
+	})
 	logged := make(chan struct{})
 	notToldYet := context.AfterFunc(ctx, func() {
 		defer close(logged)
 		p.Log.Info("stopping", "cause", context.Cause(ctx))
 	})
 	err := errors.Join(run(ctx), closeAll())
+	end()
+	told.Wait()
 	if !notToldYet() {
 		<-logged
 		p.Log.Info("stopped")
 	}
 	return err
+}
+
+// checkHealth asks the process itself for its health, as others do.
+func checkHealth(ctx context.Context, admin net.Listener) error {
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin.Addr().String()+"/healthz", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(q)
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", q.URL, answer.Status)
+	}
+	return errors.Join(err, answer.Body.Close())
 }
 
 // roomPatience is how long a start and a stop wait for room on the disk.

@@ -34,7 +34,7 @@ func TestEndIsLogged(t *testing.T) {
 		p := Process{Log: slog.New(slog.NewTextHandler(&lines, withoutTime))}
 		ctx, stop := context.WithCancelCause(t.Context())
 		closed := false
-		err := p.runToEnd(ctx, func(context.Context) error {
+		err := p.runToEnd(ctx, nil, func(context.Context) error {
 			if c.told != nil {
 				stop(c.told)
 			}

@@ -101,7 +101,7 @@ func (s *Service) Serve(ctx context.Context, w io.Writer) error {
 		s.Log.Info("serving", "public", s.publicListener.Addr().String(), "admin", s.adminListener.Addr().String(),
 			"data", s.flags.Data)
 		return nil
-	}, func() error { return s.runToEnd(ctx, s.Run, s.Close) })
+	}, func() error { return s.runToEnd(ctx, s.adminListener, s.Run, s.Close) })
 }
 
 // makeDataFolder makes the data folder, or restricts that of an earlier start.

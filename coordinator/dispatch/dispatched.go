@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"probity/coordinator/chunks"
@@ -21,9 +20,9 @@ type dispatchedChunk struct {
 	chunk      chunks.Chunk
 	interval   int // of the in-flight limit, when it was sent
 	rows       *chunks.Rows
-	byRow      []uint64 // row number and index in the batch, sorted
-	unanswered int      // rows without a result
-	done       []bool   // by index: the row has a result
+	indexOf    map[uint32]int // index in the batch, by the number of the row
+	unanswered int            // rows without a result
+	done       []bool         // by index: the row has a result
 
 	held       wire.Held // as the prober last reported; guarded by the scheduler's mutex
 	open       int       // rows without a result, as the scheduler knows; guarded by its mutex
@@ -71,11 +70,10 @@ func (dc *dispatchedChunk) sendToProber() error {
 	}
 	dc.unanswered = len(dc.rows.Batch)
 	dc.done = make([]bool, dc.unanswered)
-	dc.byRow = make([]uint64, dc.unanswered)
+	dc.indexOf = make(map[uint32]int, dc.unanswered)
 	for i := range dc.rows.Batch {
-		dc.byRow[i] = uint64(dc.rows.Batch[i].Number)<<32 | uint64(i)
+		dc.indexOf[dc.rows.Batch[i].Number] = i
 	}
-	slices.Sort(dc.byRow)
 	d.answered(dc, int(dc.chunk.Rows)-dc.unanswered, wire.Held{})
 	if dc.unanswered > 0 && job.ctx.Err() == nil {
 		short, longBacklog := d.compare(job, dc.chunk.Class)
@@ -140,12 +138,8 @@ func (dc *dispatchedChunk) collect(r wire.Results) {
 	}
 	for i := range r.Rows {
 		res := &r.Rows[i]
-		at, _ := slices.BinarySearch(dc.byRow, uint64(res.Row)<<32)
-		if at == len(dc.byRow) || uint32(dc.byRow[at]>>32) != res.Row {
-			continue
-		}
-		p := int(uint32(dc.byRow[at]))
-		if dc.done[p] {
+		p, known := dc.indexOf[res.Row]
+		if !known || dc.done[p] {
 			continue
 		}
 		dc.done[p] = true

@@ -46,6 +46,7 @@ type cli struct {
 	Compare    compareCmd      `cmd:"" help:"Another verifier's results next to ours: where they disagree, by receiver, with our evidence."`
 	Feedback   feedbackCmd     `cmd:"" help:"Report what became of messages to a running server."`
 	Version    versionCmd      `cmd:"" help:"Print the version."`
+	Licences   licencesCmd     `cmd:"" help:"Print the licences of this program and of all that it contains."`
 	Completion completionCmd   `cmd:"" help:"Print a completion script for bash, zsh or fish."`
 }
 

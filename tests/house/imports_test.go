@@ -67,6 +67,7 @@ var importRules = map[string][]string{
 		"prober/trace", "prober/source", "prober/wire", "prober/wire/press", "prober/wire/timing"},
 	"internal/ring":      {},
 	"internal/receipt":   {},
+	"internal/licences":  {},
 	"internal/systemd":   {},
 	"internal/buildinfo": {},
 	"api/tarball":        {},

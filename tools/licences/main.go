@@ -1,5 +1,6 @@
 // Command licences writes docs/licences.md: every module that is linked into the program and every npm package that is
-// bundled into the dashboard, with version and licence. It reads the module cache and the lock file, and uses no network.
+// bundled into the dashboard, with version and licence; and internal/licences/texts.gz with their texts. It reads the
+// module cache, the lock file and the dashboard's node_modules, and uses no network.
 //
 //	cd tools && go run ./licences ..        writes
 //	cd tools && go run ./licences -check .. reports whether the file differs
@@ -7,6 +8,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -19,7 +21,10 @@ import (
 )
 
 // part is a module or package that is distributed with the program.
-type part struct{ name, version, licence string }
+type part struct {
+	name, version, licence string
+	texts                  []string // of its licences and notices
+}
 
 func main() {
 	check := flag.Bool("check", false, "only tell whether the page is up to date")
@@ -41,18 +46,89 @@ func run(root string, check bool) error {
 	}
 	var page bytes.Buffer
 	page.WriteString("# Licences\n\nWhat is distributed with Probity, and under which licence. Made by `make licences` from the module cache and the dashboard's\n" +
-		"lock file; not written by hand. The texts are in each module's own folder.\n")
+		"lock file; not written by hand. `probity licences` prints the texts.\n")
 	write(&page, "Linked into the program", modules)
 	write(&page, "Bundled into the dashboard", packages)
-	path := filepath.Join(root, "docs", "licences.md")
-	if !check {
-		return os.WriteFile(path, page.Bytes(), 0o644)
+	texts, err := packTexts(root, slices.Concat(modules, packages))
+	if err != nil {
+		return err
 	}
-	had, err := os.ReadFile(path)
-	if err == nil && !bytes.Equal(had, page.Bytes()) {
-		err = errors.New("docs/licences.md is out of date: run make licences")
+	for name, content := range map[string][]byte{"docs/licences.md": page.Bytes(), "internal/licences/texts.gz": texts} {
+		path := filepath.Join(root, name)
+		if !check {
+			if err := os.WriteFile(path, content, 0o644); err != nil {
+				return err
+			}
+			continue
+		}
+		had, err := os.ReadFile(path)
+		if err == nil && !bytes.Equal(had, content) {
+			err = errors.New(name + " is out of date: run make licences")
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
+}
+
+// packTexts packs the texts of all parts, after those of the program itself. A text that several parts have comes once.
+func packTexts(root string, parts []part) ([]byte, error) {
+	own, err := textsIn(root)
+	if err != nil {
+		return nil, err
+	}
+	goRoot, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return nil, err
+	}
+	ofGo, err := textsIn(strings.TrimSpace(string(goRoot)))
+	if err != nil {
+		return nil, err
+	}
+	names := map[string][]string{}
+	var order []string
+	for _, p := range append([]part{{name: "probity", texts: own}, {name: "the Go standard library", texts: ofGo}}, parts...) {
+		if len(p.texts) == 0 { // an npm package without the text of its licence
+			p.texts = []string{"Licence: " + p.licence}
+		}
+		for _, text := range p.texts {
+			if names[text] == nil {
+				order = append(order, text)
+			}
+			names[text] = append(names[text], strings.TrimSpace(p.name+" "+p.version))
+		}
+	}
+	var packed bytes.Buffer
+	to := gzip.NewWriter(&packed)
+	for _, text := range order {
+		fmt.Fprintf(to, "%s\n\n%s\n\n%s\n\n", strings.Join(names[text], ", "), text, strings.Repeat("-", 80))
+	}
+	if err := to.Close(); err != nil {
+		return nil, err
+	}
+	return packed.Bytes(), nil
+}
+
+// textsIn reads the licences and notices of a folder.
+func textsIn(dir string) (texts []string, err error) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		name := strings.ToLower(f.Name())
+		starts := func(with string) bool { return strings.HasPrefix(name, with) }
+		if f.IsDir() || !slices.ContainsFunc([]string{"licen", "copying", "unlicense", "notice", "patents"}, starts) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, strings.TrimSpace(strings.ReplaceAll(string(text), "\r\n", "\n")))
+	}
+	return texts, nil
 }
 
 func write(page *bytes.Buffer, title string, parts []part) {
@@ -79,43 +155,40 @@ func linked(root string) ([]part, error) {
 		if len(fields) != 3 {
 			continue
 		}
-		licence, err := licenceIn(fields[2])
+		licence, texts, err := licenceIn(fields[2])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", fields[0], err)
 		}
-		parts = append(parts, part{fields[0], fields[1], licence})
+		parts = append(parts, part{fields[0], fields[1], licence, texts})
 	}
 	return parts, nil
 }
 
-// licenceIn recognises the licence of a folder, or of the one above it for a module below another's root.
-func licenceIn(dir string) (string, error) {
+// licenceIn recognises the licence of a folder, or of the one above it for a module below another's root, and reads the
+// texts there.
+func licenceIn(dir string) (licence string, texts []string, err error) {
 	for range 3 {
-		files, err := os.ReadDir(dir)
+		texts, err := textsIn(dir)
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
 		var names []string
-		for _, f := range files {
-			name := strings.ToLower(f.Name())
-			starts := func(with string) bool { return strings.HasPrefix(name, with) }
-			if f.IsDir() || !slices.ContainsFunc([]string{"licen", "copying", "unlicense"}, starts) {
-				continue
+		for _, text := range texts {
+			if name := recognise(text); name != unrecognised || len(texts) == 1 {
+				names = append(names, name)
 			}
-			text, err := os.ReadFile(filepath.Join(dir, f.Name()))
-			if err != nil {
-				return "", err
-			}
-			names = append(names, recognise(string(text)))
 		}
 		slices.Sort(names)
 		if len(names) > 0 {
-			return strings.Join(slices.Compact(names), ", "), nil
+			return strings.Join(slices.Compact(names), ", "), texts, nil
 		}
 		dir = filepath.Dir(dir)
 	}
-	return "", errors.New("no licence found: it may not be distributed")
+	return "", nil, errors.New("no licence found: it may not be distributed")
 }
+
+// unrecognised is the licence of a text that has the words of none.
+const unrecognised = "other: read it"
 
 // marks are words that only one licence has, in the order of the search.
 var marks = []struct{ words, name string }{
@@ -136,7 +209,7 @@ func recognise(text string) string {
 			return m.name
 		}
 	}
-	return "other: read it"
+	return unrecognised
 }
 
 // bundled lists the packages of a lock file that are not development tools.
@@ -157,16 +230,21 @@ func bundled(path string) ([]part, error) {
 	var parts []part
 	for place, p := range lock.Packages {
 		if at := strings.LastIndex(place, "node_modules/"); at >= 0 && !p.Dev {
-			parts = append(parts, part{place[at+len("node_modules/"):], p.Version, orUnknown(p.License)})
+			texts, err := textsIn(filepath.Join(filepath.Dir(path), place))
+			if err != nil {
+				return nil, fmt.Errorf("%w: run npm ci in api/web", err)
+			}
+			parts = append(parts, part{place[at+len("node_modules/"):], p.Version, orUnknown(p.License), texts})
 		}
 	}
 	slices.SortFunc(parts, func(a, b part) int { return strings.Compare(a.name+a.version, b.name+b.version) })
-	return slices.Compact(parts), nil
+	same := func(a, b part) bool { return a.name == b.name && a.version == b.version }
+	return slices.CompactFunc(parts, same), nil
 }
 
 func orUnknown(licence string) string {
 	if licence == "" {
-		return "other: read it"
+		return unrecognised
 	}
 	return licence
 }

@@ -1,3 +1,4 @@
+import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { Result, Schemas } from "./api/client";
 import { ApiError, errorOf, take } from "./api/client";
@@ -267,5 +268,20 @@ describe("the address of a page", () => {
     expect(jobsSearch({ status: "nonsense", cursor: "" })).toEqual({ status: undefined, cursor: undefined });
     expect(logsSearch({ tab: "requests", errors: true, state: "failed", status: "VALID" })).toMatchObject({ tab: "requests", errors: true, state: "failed", status: "VALID" });
     expect(Object.values(logsSearch({ tab: 7, errors: "yes", state: "VALID", status: "failed", request: null })).filter(Boolean)).toEqual([]);
+  });
+});
+
+/** sources are the files with code in a folder. */
+const sources = (folder: string): string[] =>
+  readdirSync(folder, { withFileTypes: true }).flatMap((e) => (e.isDirectory() ? sources(`${folder}/${e.name}`) : /\.tsx?$/.test(e.name) ? [`${folder}/${e.name}`] : []));
+
+describe("styles of components", () => {
+  it("are there for each that is used", () => {
+    const sheets = new Set([...readFileSync("src/mantine.ts", "utf8").matchAll(/styles\/(\w+)\.css/g)].map((m) => m[1]));
+    const source = sources("src").map((file) => readFileSync(file, "utf8"));
+    const used = source.flatMap((text) => [...text.matchAll(/import \{([^}]*)\} from "@mantine\/core"/g)].flatMap((m) => m[1]!.split(",").map((name) => name.trim())));
+    const styled = [...new Set(used)].filter((name) => existsSync(`node_modules/@mantine/core/styles/${name}.css`));
+    expect(styled.length).toBeGreaterThan(20);
+    expect(styled.filter((name) => !sheets.has(name))).toEqual([]);
   });
 });

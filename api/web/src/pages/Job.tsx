@@ -1,12 +1,13 @@
 import { Alert, Button, Grid, Group, Progress, Select, SegmentedControl, Stack, Table, Tabs, Text, TextInput, Title } from "@mantine/core";
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { lazy, Suspense, useState, type FormEvent, type ReactNode } from "react";
+import { useState, type FormEvent, type ReactNode } from "react";
+import { Donut } from "../charts/Donut";
 import { Scores } from "../charts/Scores";
 import { ApiError, api, take, type Job, type Result, type Schemas, type Status } from "../api/client";
 import { callback, credits, isOver, job as jobQuery, jobProviders, reasons, session } from "../api/queries";
 import { bytes, counted, decimal, duration, exactly, number, share } from "../format";
-import { Ask, Badge, Busy, CopyButton, Cut, Empty, Facts, Icon, JobBadge, Loaded, Moment, More as MoreButton, Name, Note, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, Warning, type Column } from "../parts";
+import { Ask, Badge, CopyButton, Cut, Empty, Facts, Icon, JobBadge, Loaded, Moment, More as MoreButton, Name, Note, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, Warning, type Column } from "../parts";
 import { callbackFails, titleOf, usePace } from "../parts/JobTable";
 import { evidence } from "../parts/Evidence";
 import { useTimeLeft } from "../parts/timeLeft";
@@ -15,8 +16,6 @@ import { useFragment, type JobTab } from "../search";
 import { delimiterNames } from "../upload/preview";
 import { choose, sourceOf } from "../upload/uploads";
 import { deferred, downloads, resultsPath, statuses } from "../verdict";
-
-const Donut = lazy(() => import("../charts/Donut"));
 
 export function JobPage() {
   const { jobId } = useParams({ strict: false });
@@ -358,9 +357,7 @@ function Outcome({ job: j }: { job: Job }) {
   return (
     <>
       <Group gap="xl" wrap="wrap">
-        <Suspense fallback={<Busy>Drawing the chart…</Busy>}>
-          <Donut counts={j.counts} />
-        </Suspense>
+        <Donut counts={j.counts} />
         <ul className="legend" style={{ flex: "1 1 14rem" }}>
           {statuses.map((s) => (
             <li key={s}>

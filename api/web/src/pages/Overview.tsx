@@ -1,16 +1,15 @@
 import { Button, SegmentedControl, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { Fragment, lazy, Suspense, useState } from "react";
+import { Fragment, useState } from "react";
 import type { Schemas } from "../api/client";
+import { DayBars } from "../charts/DayBars";
 import { credits, isOver, recentJobs, usage } from "../api/queries";
 import { counted, day, duration, number, share } from "../format";
-import { Busy, Cut, Empty, Icon, Loaded, Page, Panel, Rows, Stat, Stats, To, Warning, type Column } from "../parts";
+import { Cut, Empty, Icon, Loaded, Page, Panel, Rows, Stat, Stats, To, Warning, type Column } from "../parts";
 import { FirstRun, useFirstSteps } from "../parts/FirstRun";
 import { callbackFails, JobTable, titleOf } from "../parts/JobTable";
 import { statuses } from "../verdict";
-
-const DayBars = lazy(() => import("../charts/DayBars"));
 
 type Day = Schemas["UsageDay"];
 
@@ -122,9 +121,7 @@ export function Overview() {
                   </Empty>
                 ) : (
                   <>
-                    <Suspense fallback={<Busy>Drawing the chart…</Busy>}>
-                      <DayBars days={list} />
-                    </Suspense>
+                    <DayBars days={list} />
                     {!complete && (
                       <Text size="xs" c="dimmed" mt="xs">
                         Only part of the history is shown; older days may be incomplete.

@@ -36,6 +36,15 @@ func userOfQuery(c *call) (store.User, error) {
 	return user(c, c.QueryText("user"))
 }
 
+// accountFilter is the id of the account that the query parameter user names; empty for all.
+func accountFilter(c *call) (string, error) {
+	if !c.Ctx.QueryArgs().Has("user") {
+		return "", nil
+	}
+	u, err := user(c, c.QueryText("user"))
+	return u.ID, err
+}
+
 // actor is who acts and from where, for the audit log.
 func actor(c *call) string {
 	if c.localActor != "" {

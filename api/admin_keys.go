@@ -23,13 +23,9 @@ func showKey(c *call, k store.APIKey, secret string) record.Key {
 }
 
 func listKeys(c *call) error {
-	account := ""
-	if c.Ctx.QueryArgs().Has("user") {
-		u, err := user(c, c.QueryText("user"))
-		if err != nil {
-			return err
-		}
-		account = u.ID
+	account, err := accountFilter(c)
+	if err != nil {
+		return err
 	}
 	return sendKeys(c, account)
 }

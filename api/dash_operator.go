@@ -2,7 +2,6 @@ package api
 
 import (
 	"cmp"
-	"encoding/binary"
 	"reflect"
 	"runtime"
 	"slices"
@@ -45,7 +44,8 @@ type dashboardState struct {
 
 // operatorJob is a job as operators see it: its owner and its progress. Its content is visible only to its owner.
 type operatorJob struct {
-	User string `json:"user"`
+	Account string `json:"user_id"`
+	User    string `json:"user"`
 	*record.Job
 }
 
@@ -62,7 +62,7 @@ func getAnyJob(c *call) error {
 	if len(records) == 0 {
 		return store.ErrNotFound // deleted meanwhile
 	}
-	return c.SendJSON(httpd.StatusOK, operatorJob{c.srv.accountName(j.Account), records[0]})
+	return c.SendJSON(httpd.StatusOK, operatorJob{j.Account, c.srv.accountName(j.Account), records[0]})
 }
 
 // listAllJobs serves a page of the jobs of all accounts, newest first.
@@ -79,30 +79,34 @@ func listAllJobs(c *call) error {
 	if c.Ctx.QueryArgs().Has("status") && !knownState(state) {
 		return httpd.Refuse(httpd.Unacceptable, "status must be a state of jobs, such as running or completed.")
 	}
+	account, err := accountFilter(c)
+	if err != nil {
+		return err
+	}
 	var jobs []*store.Job
 	total := 0
 	keep := int(limit) + 1 // one more than a page: it shows whether there is a next page, and where that begins
 	err = c.srv.deps.Store.AllJobs(func(j *store.Job) error {
-		if state != "" && j.State != state {
+		if state != "" && j.State != state || account != "" && j.Account != account {
 			return nil
 		}
 		total++
-		if cursor != "" && jobCursor(j) < cursor {
+		if cursor != "" && record.JobCursor(j) < cursor {
 			return nil
 		}
 		jobs = append(jobs, j)
 		if len(jobs) >= 2*maxPage+2 {
-			jobs = newest(jobs, keep)
+			jobs = record.NewestJobs(jobs, keep)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	jobs = newest(jobs, keep)
+	jobs = record.NewestJobs(jobs, keep)
 	next := ""
 	if len(jobs) == keep {
-		next, jobs = jobCursor(jobs[limit]), jobs[:limit]
+		next, jobs = record.JobCursor(jobs[limit]), jobs[:limit]
 	}
 	records, err := c.srv.loadJobs(jobs)
 	if err != nil {
@@ -114,20 +118,9 @@ func listAllJobs(c *call) error {
 	}
 	list := make([]operatorJob, 0, len(records))
 	for _, r := range records {
-		list = append(list, operatorJob{c.srv.accountName(owners[r.ID]), r})
+		list = append(list, operatorJob{owners[r.ID], c.srv.accountName(owners[r.ID]), r})
 	}
 	return c.SendJSON(httpd.StatusOK, map[string]any{"jobs": list, "total": total, "next_cursor": nextCursor(next)})
-}
-
-// jobCursor is the position of a job among all, newest first, as a cursor.
-func jobCursor(j *store.Job) string {
-	return string(binary.BigEndian.AppendUint64(nil, ^uint64(j.CreatedAt.UnixNano()))) + j.ID
-}
-
-// newest keeps the n newest jobs, in the order of their cursors.
-func newest(jobs []*store.Job, n int) []*store.Job {
-	slices.SortFunc(jobs, func(a, b *store.Job) int { return strings.Compare(jobCursor(a), jobCursor(b)) })
-	return jobs[:min(n, len(jobs))]
 }
 
 // nodeJSON is the state of this process.

@@ -18,6 +18,24 @@ export function operator(step) {
     await page.getByText("cleo@customer.example").waitFor();
   });
 
+  step("an operator goes from a job to its account, with its jobs, keys and ledger", async ({ page, base, job }) => {
+    await page.getByRole("link", { name: "cleo@customer.example" }).click();
+    await heading(page, "cleo@customer.example");
+    const user = page.url().split("/").at(-1);
+    const balance = (await asSession(page, "GET", `/v1/admin/credits?user=${user}`)).body.balance;
+    await page.getByText(balance.toLocaleString("en-US"), { exact: true }).first().waitFor();
+    await page.getByRole("region", { name: "Jobs" }).getByRole("link", { name: "list.csv" }).waitFor();
+    await page.getByRole("region", { name: "Ledger" }).getByRole("link", { name: `job ${job.slice(0, 8)}…` }).first().click();
+    await page.waitForURL(`**/app/operator/jobs/${job}`);
+    await nav(page, "Users");
+    await page.getByRole("link", { name: "cleo@customer.example" }).click();
+    await heading(page, "cleo@customer.example");
+    await page.goto(`${base}/app/operator/users/nowhere`);
+    await page.getByText("Account not found").waitFor();
+    await sweep(page, base, [`operator/users/${user}`]);
+    await page.setViewportSize({ width: 1280, height: 800 });
+  });
+
   step("a quarantine is seen with its reason, and ended", async (t) => {
     const { page } = t;
     const answer = await refusedAddress(t);

@@ -38,6 +38,7 @@ const routeTree = root.addChildren([
   createRoute({ getParentRoute: () => root, path: "/operator/probes", component: later(() => import("./pages/Probes"), "Probes") }),
   createRoute({ getParentRoute: () => root, path: "/operator/audit", component: later(() => import("./pages/Audit"), "Audit") }),
   createRoute({ getParentRoute: () => root, path: "/operator/users", component: later(() => import("./pages/Users"), "Users") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/users/$userId", validateSearch: jobsSearch, component: later(() => import("./pages/User"), "UserPage") }),
   createRoute({ getParentRoute: () => root, path: "/operator/jobs", validateSearch: jobsSearch, component: later(() => import("./pages/AllJobs"), "AllJobs") }),
   createRoute({ getParentRoute: () => root, path: "/operator/jobs/$jobId", component: later(() => import("./pages/AnyJob"), "AnyJob") }),
   createRoute({ getParentRoute: () => root, path: "/operator/suppressions", component: later(() => import("./pages/Suppressions"), "Suppressions") }),

@@ -150,11 +150,26 @@ export const signing = queryOptions({ queryKey: ["signing"], queryFn: () => take
 
 export const users = queryOptions({ queryKey: ["users"], queryFn: async () => (await take(api.GET("/v1/admin/users"))).users });
 
-export const allJobs = (status: JobStatus | "", cursor: string) =>
+/** allJobs are a page of the jobs of all accounts, or of one. */
+export const allJobs = (asked: Asked<"/v1/dash/admin/jobs">) =>
   queryOptions({
-    queryKey: ["alljobs", status, cursor],
-    queryFn: () => take(api.GET("/v1/dash/admin/jobs", { params: { query: { limit: 50, status: status || undefined, cursor: cursor || undefined } } })),
+    queryKey: ["alljobs", asked],
+    queryFn: () => take(api.GET("/v1/dash/admin/jobs", { params: { query: { limit: 50, ...asked } } })),
     refetchInterval: 4_000,
+  });
+
+export const creditsOf = (user: string) =>
+  queryOptions({ queryKey: ["creditsof", user], queryFn: () => take(api.GET("/v1/admin/credits", { params: { query: { user } } })) });
+
+export const keysOf = (user: string) =>
+  queryOptions({ queryKey: ["keysof", user], queryFn: async () => (await take(api.GET("/v1/admin/keys", { params: { query: { user } } }))).keys });
+
+export const ledgerOf = (user: string) =>
+  infiniteQueryOptions({
+    queryKey: ["ledgerof", user],
+    initialPageParam: "",
+    queryFn: ({ pageParam }) => take(api.GET("/v1/admin/ledger", { params: { query: { user, limit: 25, cursor: pageParam || undefined } } })),
+    getNextPageParam: (last) => last.next_cursor ?? undefined,
   });
 
 export const anyJob = (id: string) =>

@@ -4,7 +4,7 @@ import { ApiError, type Schemas } from "../api/client";
 import { anyJob, isOver } from "../api/queries";
 import { counted, decimal, number } from "../format";
 import { Cut, Empty, Facts, JobBadge, Loaded, Moment, Page, Panel, To, Trouble } from "../parts";
-import { titleOf, usePace } from "../parts/JobTable";
+import { OwnerLink, titleOf, usePace } from "../parts/JobTable";
 import { useTimeLeft } from "../parts/timeLeft";
 import { WhyPanel } from "../parts/WhyPanel";
 
@@ -38,7 +38,7 @@ function Shown({ job: j }: { job: Schemas["OperatorJob"] }) {
       title={titleOf(j)}
       note={
         <>
-          <JobBadge job={j} /> of <Cut text={j.user} />, uploaded <Moment at={j.created_at} />
+          <JobBadge job={j} /> of <OwnerLink id={j.user_id} email={j.user} />, uploaded <Moment at={j.created_at} />
         </>
       }
     >

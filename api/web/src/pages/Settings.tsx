@@ -6,7 +6,8 @@ import { api, take, type Key, type Schemas } from "../api/client";
 import { keys, session, signing } from "../api/queries";
 import { Ask, Badge, Cut, Code, Empty, Icon, Loaded, Moment, Note, Page, Panel, Rows, To, Trouble, Warning, type Column } from "../parts";
 
-const columns: Column<Key>[] = [
+/** keyColumns tell what a key is and may do. */
+export const keyColumns: Column<Key>[] = [
   { title: "Name", kind: "name", of: (k) => <b><Cut text={k.name} /></b> },
   { title: "Key", of: (k) => <span className="mono word">{k.test ? "prb_test_" : "prb_live_"}…{k.last4}</span> },
   { title: "Kind", of: (k) => (k.test ? <Badge tone="none">test</Badge> : <Badge tone="good">live</Badge>) },
@@ -14,8 +15,9 @@ const columns: Column<Key>[] = [
   { title: "Created", of: (k) => <Moment at={k.created_at} /> },
   { title: "Expires", of: (k) => (k.expires_at ? <Moment at={k.expires_at} /> : "never") },
   { title: "Last used", of: (k) => <Moment at={k.last_used_at} /> },
-  { title: "Revoke", kind: "act", of: (k) => <Revoke apiKey={k} /> },
 ];
+
+const columns: Column<Key>[] = [...keyColumns, { title: "Revoke", kind: "act", of: (k) => <Revoke apiKey={k} /> }];
 
 type Scope = Schemas["Scopes"][number];
 

@@ -5,6 +5,7 @@ import { api, take, type Schemas } from "../api/client";
 import { credits, usage } from "../api/queries";
 import { day, number } from "../format";
 import { Badge, Cut, Empty, Icon, Loaded, Moment, More, Page, Panel, Rows, Stat, Stats, To, type Column } from "../parts";
+import type { JobPlace } from "../parts/JobTable";
 
 /** UsagePage is where credits went. */
 export function UsagePage() {
@@ -54,7 +55,7 @@ export function UsagePage() {
                 Changes to your balance will appear here.
               </Empty>
             ) : (
-              <Rows label="Ledger" columns={ledgerColumns} rows={settled(list)} keyOf={(e) => e.number} />
+              <Rows label="Ledger" columns={ledgerColumns("/lists/$jobId")} rows={settled(list)} keyOf={(e) => e.number} />
             )
           }
         </Loaded>
@@ -71,12 +72,12 @@ export function UsagePage() {
 const kinds = { grant: ["good", "granted"], reserve: ["busy", "reserved"], charge: ["none", "charged"], release: ["busy", "refunded"] } as const;
 
 /** cause makes links of what the ledger names, and shortens what only machines read. */
-function cause(text: string): ReactNode {
+function cause(text: string, place: JobPlace): ReactNode {
   const [, what, id] = /^(job|single) ([0-9A-Za-z_-]+)$/.exec(text) ?? [];
   if (!id) return text;
   if (what === "single") return <span title={text}>single check …{id.slice(-6)}</span>;
   return (
-    <To to="/lists/$jobId" params={{ jobId: id }}>
+    <To to={place} params={{ jobId: id }}>
       job {id.slice(0, 8)}…
     </To>
   );
@@ -88,8 +89,9 @@ export function settled<E extends Pick<Schemas["Entry"], "cause" | "kind">>(entr
   return entries.filter((e) => !(e.kind === "reserve" && e.cause.startsWith("single ") && done.has(e.cause)));
 }
 
-const ledgerColumns: Column<Schemas["Entry"]>[] = [
-  { title: "Cause", kind: "name", of: (e) => cause(e.cause) },
+/** ledgerColumns tell an entry, with its job at a place. */
+export const ledgerColumns = (place: JobPlace): Column<Schemas["Entry"]>[] => [
+  { title: "Cause", kind: "name", of: (e) => cause(e.cause, place) },
   { title: "No.", kind: "number", of: (e) => number(e.number) },
   { title: "At", of: (e) => <Moment at={e.at} /> },
   { title: "What", of: (e) => <Badge tone={kinds[e.kind][0]}>{kinds[e.kind][1]}</Badge> },

@@ -2,9 +2,10 @@ import { Button, Group, Menu, Modal, NumberInput, Select, Stack, Text, TextInput
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type FormEvent, type ReactNode } from "react";
 import { api, take, type Schemas } from "../api/client";
-import { session, users } from "../api/queries";
+import { creditsOf, session, users } from "../api/queries";
 import { number } from "../format";
-import { Badge, Cut, Code, Empty, Icon, Loaded, Moment, Note, Page, Panel, Rows, Trouble, Warning, type Column } from "../parts";
+import { Badge, Code, Empty, Icon, Loaded, Moment, Note, Page, Panel, Rows, Trouble, Warning, type Column } from "../parts";
+import { OwnerLink } from "../parts/JobTable";
 
 type User = Schemas["User"];
 
@@ -40,12 +41,7 @@ export function Users() {
   );
 }
 
-const creditsOf = (u: User) => ({
-  queryKey: ["creditsof", u.id],
-  queryFn: () => take(api.GET("/v1/admin/credits", { params: { query: { user: u.id } } })),
-});
-
-function limitsText(l: User["limits"]): string {
+export function limitsText(l: User["limits"]): string {
   const parts = [];
   if (l.single_per_minute) parts.push(`${number(l.single_per_minute)} single/min`);
   if (l.bulk_per_hour) parts.push(`${number(l.bulk_per_hour)} lists/h`);
@@ -57,16 +53,14 @@ function Account({ user: u }: { user: User }) {
   const me = useQuery(session).data?.user.id === u.id;
   return (
     <>
-      <b>
-        <Cut text={u.email} />
-      </b>
+      <OwnerLink id={u.id} email={u.email} />
       {me && <Note>you</Note>}
     </>
   );
 }
 
 function Balance({ user: u }: { user: User }) {
-  const balance = useQuery(creditsOf(u));
+  const balance = useQuery(creditsOf(u.id));
   return balance.data ? number(balance.data.balance) : "…";
 }
 
@@ -82,13 +76,13 @@ const columns: Column<User>[] = [
 ];
 
 /** Change is what an operator may do with an account. */
-function Change({ user: u }: { user: User }) {
+export function Change({ user: u }: { user: User }) {
   const client = useQueryClient();
   const me = useQuery(session).data?.user.id === u.id;
   const [open, setOpen] = useState<"credits" | "limits" | "reset" | "totp" | "disable" | null>(null);
   const refresh = () => {
     void client.invalidateQueries({ queryKey: users.queryKey });
-    void client.invalidateQueries({ queryKey: ["creditsof", u.id] });
+    for (const what of ["creditsof", "ledgerof"]) void client.invalidateQueries({ queryKey: [what, u.id] });
     void client.invalidateQueries({ queryKey: ["credits"] });
   };
   const enable = useMutation({ mutationFn: () => take(api.POST("/v1/admin/users/{user}/enable", { params: { path: { user: u.id } } })), onSettled: refresh });

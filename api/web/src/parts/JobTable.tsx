@@ -70,11 +70,20 @@ function Going({ job: j }: { job: Job }) {
   );
 }
 
+/** OwnerLink leads an operator to an account. */
+export function OwnerLink({ id, email }: { id: string; email: string }) {
+  return (
+    <Link to="/operator/users/$userId" params={{ userId: id }} className="row-link">
+      <Cut text={email} />
+    </Link>
+  );
+}
+
 /** JobTable lists jobs, with whose they are where that is told. */
-export function JobTable<J extends Job>({ jobs, owner, to = "/lists/$jobId" }: { jobs: J[]; owner?: (j: J) => string; to?: JobPlace }) {
+export function JobTable<J extends Job>({ jobs, owner, to = "/lists/$jobId" }: { jobs: J[]; owner?: (j: J) => { id: string; email: string }; to?: JobPlace }) {
   const columns: Column<J>[] = [
     { title: "Job", kind: "name", of: (j) => <Title job={j} to={to} /> },
-    ...(owner ? [{ title: "Account", kind: "name" as const, of: (j: J) => <Cut text={owner(j)} /> }] : []),
+    ...(owner ? [{ title: "Account", kind: "name" as const, of: (j: J) => <OwnerLink {...owner(j)} /> }] : []),
     { title: "State", of: (j) => <State job={j} /> },
     { title: "Rows", kind: "number", of: (j) => number(j.total_rows) },
     { title: "Progress", kind: owner ? "text" : "wide", of: (j) => <div className="going"><Going job={j} /></div> },
@@ -85,7 +94,7 @@ export function JobTable<J extends Job>({ jobs, owner, to = "/lists/$jobId" }: {
 }
 
 /** JobPlace is where a job's own page is: its owner's, or the operator's. */
-type JobPlace = "/lists/$jobId" | "/operator/jobs/$jobId";
+export type JobPlace = "/lists/$jobId" | "/operator/jobs/$jobId";
 
 function Title({ job: j, to }: { job: Job; to: JobPlace }) {
   return (

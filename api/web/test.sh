@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests the dashboard: its logic, then its pages in a real browser on a real service. sh test.sh PROGRAM
+# Tests the dashboard: its code by a linter, its logic, then its pages in a real browser on a real service. sh test.sh PROGRAM
 # It installs what it needs, where it may. What cannot be had is skipped, and said aloud; continuous integration (CI=true) fails then.
 set -eu
 cd "$(dirname "$0")"
@@ -34,6 +34,7 @@ browser() {
 
 enough_node || skip "all tests of the dashboard" "$why; they need 20.19 or later"
 packages || skip "all tests of the dashboard" "$why"
+npm run --silent lint
 npm test --silent
 [ -f dist/index.html ] || skip "the dashboard in a browser" "it is not built: run make web build"
 browser || skip "the dashboard in a browser" "$why"

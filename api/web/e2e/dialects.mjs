@@ -36,7 +36,7 @@ function workbook(sheets) {
     "xl/workbook.xml": `<workbook xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:r="${office}"><sheets>${sheets.map(([name], i) => `<sheet name="${name}" sheetId="${i + 1}" r:id="rId${i + 1}"/>`).join("")}</sheets></workbook>`,
     "xl/_rels/workbook.xml.rels": `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">${sheets.map((_, i) => `<Relationship Id="rId${i + 1}" Type="${office}/worksheet" Target="worksheets/sheet${i + 1}.xml"/>`).join("")}</Relationships>`,
   };
-  sheets.forEach(([, rows], i) => (files[`xl/worksheets/sheet${i + 1}.xml`] = sheet(rows)));
+  for (const [i, [, rows]] of sheets.entries()) files[`xl/worksheets/sheet${i + 1}.xml`] = sheet(rows);
   return Buffer.from(zipSync(Object.fromEntries(Object.entries(files).map(([name, text]) => [name, strToU8(text)]))));
 }
 

@@ -26,7 +26,9 @@ date = "2026-11-20"
 
 // Whatever ends the test, no process of it stays behind.
 const alive = new Set();
-process.on("exit", () => alive.forEach((child) => child.kill("SIGKILL")));
+process.on("exit", () => {
+  for (const child of alive) child.kill("SIGKILL");
+});
 
 /** Process is a program that says on its standard error, or output, how it fares. */
 class Process {

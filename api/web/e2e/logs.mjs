@@ -17,7 +17,11 @@ async function openReceiver() {
   });
   await new Promise((up) => server.listen(0, "127.0.0.1", up));
   receiver.url = `http://127.0.0.1:${server.address().port}/hook`;
-  receiver.close = () => new Promise((done) => (server.closeAllConnections(), server.close(done)));
+  receiver.close = () =>
+    new Promise((done) => {
+      server.closeAllConnections();
+      server.close(done);
+    });
   return receiver;
 }
 

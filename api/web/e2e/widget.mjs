@@ -23,7 +23,11 @@ export async function openShop() {
   return {
     origin: `http://127.0.0.1:${server.address().port}`,
     of: (base) => (script = base),
-    close: () => new Promise((done) => (server.closeAllConnections(), server.close(done))),
+    close: () =>
+      new Promise((done) => {
+        server.closeAllConnections();
+        server.close(done);
+      }),
   };
 }
 
@@ -32,8 +36,12 @@ const watch = () => {
   globalThis.states = [];
   globalThis.moved = 0;
   globalThis.answers = [];
-  new PerformanceObserver((l) => l.getEntries().forEach((e) => (globalThis.moved += e.value))).observe({ type: "layout-shift", buffered: true });
-  new MutationObserver((l) => l.forEach((m) => m.attributeName === "data-state" && globalThis.states.push(m.target.dataset.state))).observe(document, {
+  new PerformanceObserver((l) => {
+    for (const e of l.getEntries()) globalThis.moved += e.value;
+  }).observe({ type: "layout-shift", buffered: true });
+  new MutationObserver((l) => {
+    for (const m of l) if (m.attributeName === "data-state") globalThis.states.push(m.target.dataset.state);
+  }).observe(document, {
     subtree: true,
     attributes: true,
   });
@@ -46,7 +54,8 @@ const isIn = (page, name) => page.locator(`probity-check[data-state=${name}]`).w
 /** widget adds its steps; t has what earlier ones found. */
 export function widget(step) {
   step("the widget checks an address on another origin, by keyboard", async (t) => {
-    const page = (t.shopPage = await t.page.context().newPage());
+    const page = await t.page.context().newPage();
+    t.shopPage = page;
     await page.addInitScript(watch);
     await page.goto(t.shop.origin);
     await isIn(page, "idle");

@@ -104,7 +104,8 @@ export function follow(client: QueryClient, session: string): () => void {
     looking = null;
     become("asking");
     if (document.hidden) return;
-    const { signal } = (looking = new AbortController());
+    looking = new AbortController();
+    const { signal } = looking;
     tell({ session, wants: true });
     navigator.locks.request("probity.events", { signal }, () => (signal.aborted ? undefined : lead(signal))).catch(() => {}); // looked at no more while it waited
   }

@@ -39,6 +39,10 @@ function Take() {
     setReading(false);
     choose(lists);
   }
+  function dragOver(event: DragEvent) {
+    event.preventDefault();
+    setOver(true);
+  }
   function drop(event: DragEvent) {
     event.preventDefault();
     setOver(false);
@@ -53,7 +57,7 @@ function Take() {
       ) : pastes ? (
         <Paste done={() => setPastes(false)} />
       ) : (
-        <label className="drop" data-over={over} onDragOver={(e) => (e.preventDefault(), setOver(true))} onDragLeave={() => setOver(false)} onDrop={drop}>
+        <label className="drop" data-over={over} onDragOver={dragOver} onDragLeave={() => setOver(false)} onDrop={drop}>
           <input
             type="file"
             multiple
@@ -181,8 +185,6 @@ function Form({ list, seen }: { list: Chosen; seen: Preview | null }) {
     ...list.options,
   });
   const set = (news: Partial<Options>) => setOptions((old) => ({ ...old, ...news }));
-  const button = useRef<HTMLButtonElement>(null);
-
   const table = useRef<HTMLDivElement>(null);
   useEffect(() => {
     // What matters is seen, however many columns stand before it.
@@ -309,7 +311,7 @@ function Form({ list, seen }: { list: Chosen; seen: Preview | null }) {
         </Accordion.Item>
       </Accordion>
       <Group>
-        <Button ref={button} leftSection={<Icon name="upload" size={16} />} onClick={send} disabled={missing || unnamed || Boolean(tooLarge)}>
+        <Button leftSection={<Icon name="upload" size={16} />} onClick={send} disabled={missing || unnamed || Boolean(tooLarge)}>
           Upload
         </Button>
         <Button variant="subtle" color="gray" onClick={chosenDone}>

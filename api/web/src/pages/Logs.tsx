@@ -56,7 +56,7 @@ const fails = (c: Listed) => c.status === "failed" || (c.status === "pending" &&
 
 const callbackColumns: Column<Listed>[] = [
   { title: "Callback", kind: "name", of: (c) => <OfWhat callback={c} /> },
-  { title: "State", of: (c) => <CallbackState callback={c} /> },
+  { title: "State", of: (c) => <StateOf callback={c} /> },
   { title: "Answer", kind: "text", of: (c) => <LastAnswer callback={c} /> },
   { title: "Last attempt", of: (c) => <Moment at={c.last_attempt?.at} none="none yet" /> },
   { title: "Next attempt", of: (c) => <Moment at={c.status === "pending" ? c.next_attempt_at : null} none="none" /> },
@@ -82,7 +82,7 @@ function OfWhat({ callback: c }: { callback: Listed }) {
   );
 }
 
-function CallbackState({ callback: c }: { callback: Listed }) {
+function StateOf({ callback: c }: { callback: Listed }) {
   const tone = fails(c) ? "bad" : c.status === "delivered" ? "good" : c.status === "pending" ? "busy" : "none";
   return (
     <>

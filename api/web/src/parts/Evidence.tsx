@@ -34,7 +34,7 @@ type Details = NonNullable<Result["details"]>;
 /** evidence is what a verdict rests on, as facts. */
 export function evidence(d: Details, email: string): [string, ReactNode][] {
   return [
-    ["Reply", d.smtp_message ? <span className="mono">{d.smtp_message}</span> : d.smtp_code],
+    ["Reply", d.smtp_message ? <span key="reply" className="mono">{d.smtp_message}</span> : d.smtp_code],
     ["SMTP stage", d.stage],
     ["Host", d.mx_host && <span className="mono"><Name text={d.mx_host} /></span>],
     ["Rule applied", d.rule && <Rule rule={d.rule} source={d.rule_source} date={d.rule_date} />],
@@ -43,6 +43,6 @@ export function evidence(d: Details, email: string): [string, ReactNode][] {
     ["Attempts", d.attempts ? `${d.attempts}${d.checked_by ? `, by ${d.checked_by}` : ""}` : null],
     ["Took", d.duration_ms === null ? null : `${d.duration_ms} ms`], // it is not kept of a list's rows
     ["Next attempt", d.retry_after ? `automatic, in ${d.retry_after} s` : null],
-    ["Same mailbox as (normalised)", d.normalized_email && d.normalized_email !== email ? <span className="mono"><Name text={d.normalized_email} /></span> : null],
+    ["Same mailbox as (normalised)", d.normalized_email && d.normalized_email !== email ? <span key="same" className="mono"><Name text={d.normalized_email} /></span> : null],
   ];
 }

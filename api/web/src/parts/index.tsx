@@ -291,7 +291,7 @@ export function CopyButton({ text, label = "Copy", ...rest }: { text: string; la
 export function Code({ text, label, copy = "Copy", whole = false }: { text: string; label: string; copy?: string; whole?: boolean }) {
   return (
     <div className={whole ? "code whole" : "code"}>
-      <pre tabIndex={0} aria-label={label}>
+      <pre tabIndex={0} role="group" aria-label={label}>
         {text}
       </pre>
       <CopyButton text={text} label={copy} className="copy" />

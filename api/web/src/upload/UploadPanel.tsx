@@ -26,11 +26,14 @@ export function UploadPanel() {
   }, [left, jobs]);
   if (uploads.length === 0) return null;
   const settled = uploads.filter((u) => !isUnderWay(u));
+  function dismissSettled() {
+    for (const u of settled) dismiss(u.id);
+  }
   return (
     <section className="panel uploads" aria-label="Uploads">
       <Stack gap="md">
         {settled.length > 1 && (
-          <Button size="compact-xs" variant="default" style={{ alignSelf: "flex-end" }} onClick={() => settled.forEach((u) => dismiss(u.id))}>
+          <Button size="compact-xs" variant="default" style={{ alignSelf: "flex-end" }} onClick={dismissSettled}>
             Dismiss all that ended
           </Button>
         )}

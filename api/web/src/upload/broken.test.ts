@@ -9,7 +9,12 @@ const job = (j: Partial<Job>) => ({ job_id: "j", filename: "l.csv", name: "", cr
 
 /** shelf is a browser's storage. */
 function shelf(text: string | null = null) {
-  return { getItem: () => text, setItem: (_: string, v: string) => void (text = v) };
+  return {
+    getItem: () => text,
+    setItem: (_: string, v: string) => {
+      text = v;
+    },
+  };
 }
 
 describe("an upload that broke off", () => {

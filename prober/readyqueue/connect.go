@@ -24,10 +24,10 @@ func (s *session) connect(ctx context.Context) bool {
 	case ctx.Err() != nil:
 		return false
 	case !f.None():
-		q.Source.ReturnTrial(s.nextTrial, "", time.Now().Add(q.scaled(source.TrialCheckInterval)))
+		q.Source.ReturnTrial(s.nextTrial, "", time.Now().Add(q.Scaled(source.TrialCheckInterval)))
 	case env.Opener.LacksIdentity(s.source, s.addr):
 		now := time.Now()
-		q.Source.ReturnTrial(s.nextTrial, "", now.Add(q.scaled(source.TrialCheckInterval)))
+		q.Source.ReturnTrial(s.nextTrial, "", now.Add(q.Scaled(source.TrialCheckInterval)))
 		env.warned.Do(func() {
 			env.Log.Warn("public mail servers are not asked: no EHLO host name or no MAIL FROM is configured")
 		})
@@ -122,7 +122,7 @@ func (s *session) dial(ctx context.Context) smtp.Fault {
 		host := conn.Host{Name: s.host.Name, Provider: q.Provider, Unknown: q.unknownProvider, NoTLS: s.tlsFailed,
 			Dialogue: s.dialogue}
 		host.Patience = func() bool { // a slow host keeps no place that others need, nor a row from another address
-			return len(s.addrs) == 1 && !env.Slots.Scarce() && time.Since(s.began) < q.scaled(5*time.Minute)
+			return len(s.addrs) == 1 && !env.Slots.Scarce() && time.Since(s.began) < q.Scaled(5*time.Minute)
 		}
 		s.conn, f = env.Opener.Greet(ctx, s.seat.Conn(tcp), s.source, host)
 	}
@@ -212,20 +212,20 @@ func (s *session) handleFailure(l *locked, f smtp.Fault, seen engine.Sighting, n
 	pending, soon := m.FailDecoys(seen.Event, s.dialled && s.source.MayBeOurFault(s.began), now)
 	switch {
 	case pending && soon:
-		m.block(budget.Single, now.Add(l.scaled(minBackoff)), now)
+		m.block(budget.Single, now.Add(l.Scaled(minBackoff)), now)
 	case pending:
-		m.block(budget.Single, now.Add(l.scaled(failureLife)), now)
+		m.block(budget.Single, now.Add(l.Scaled(failureLife)), now)
 	}
 }
 
 // backOff delays new connections after a failed one.
 func (l *locked) backOff(now time.Time) {
-	l.delay.BackOff(l.scaled(minBackoff), l.scaled(maxBackoff), now)
+	l.delay.BackOff(l.Scaled(minBackoff), l.Scaled(maxBackoff), now)
 }
 
 // markDown has all probes that wait for a host, or come to it within a time, see its failure.
 func (l *locked) markDown(m *mxHost, seen engine.Sighting, life time.Duration) {
-	l.hostHealth.MarkDown(m.Name, seen, seen.At.Add(l.scaled(life)))
+	l.hostHealth.MarkDown(m.Name, seen, seen.At.Add(l.Scaled(life)))
 	l.drainQueues(&m.Queue, seen.At)
 }
 
@@ -243,7 +243,7 @@ func (s *session) needsSecondFailure(l *locked, f smtp.Fault, ourFault bool, now
 		l.hostHealth.ForgetFailures(m.Name)
 		return false
 	}
-	try := hosthealth.Try{Began: s.began, Backoff: l.scaled(minBackoff), Doubtful: ourFault && refused}
+	try := hosthealth.Try{Began: s.began, Backoff: l.Scaled(minBackoff), Doubtful: ourFault && refused}
 	confirmed, again := l.hostHealth.RecordFailure(m.Name, try, now)
 	if again.After(l.delay.ConnectAt) {
 		l.delay.ConnectAt = again // the back-off does not grow: a single call that comes now must not wait longer
@@ -253,7 +253,7 @@ func (s *session) needsSecondFailure(l *locked, f smtp.Fault, ourFault bool, now
 
 // dropUnconfirmed forgets failures that were not repeated in time, and returns how many are left.
 func (l *locked) dropUnconfirmed(now time.Time) (left int) {
-	return l.hostHealth.DropUnconfirmed(now.Add(-max(l.scaled(unconfirmedLife),
+	return l.hostHealth.DropUnconfirmed(now.Add(-max(l.Scaled(unconfirmedLife),
 		minUnconfirmedLife+l.env.Opener.ConnectTimeout)))
 }
 
@@ -266,7 +266,7 @@ func (s *session) applyAction(l *locked, r engine.Reply, f engine.Finding, now t
 	if a.Kind == engine.ActionNone {
 		return
 	}
-	until := now.Add(l.scaled(a.For))
+	until := now.Add(l.Scaled(a.For))
 	if last := &l.lastAction; last.rule != f.Rule || now.Sub(last.at) >= recordActionEvery {
 		*last = cause{at: now, host: s.host.Name, rule: f.Rule, reply: s.group.Redact(r)}
 	}

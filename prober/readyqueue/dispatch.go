@@ -160,7 +160,7 @@ func (l *locked) openConnection(m *mxHost, priority budget.Priority, now time.Ti
 		return false
 	}
 	s := l.newSession(m, priority)
-	wait, nextTrial := l.Source.TryAt(l.Key.Route, m.reachTrial, l.scaled(source.DelistingInterval), now)
+	wait, nextTrial := l.Source.TryAt(l.Key.Route, m.reachTrial, l.Scaled(source.DelistingInterval), now)
 	s.nextTrial = nextTrial
 	sourceAllows := !now.Before(wait) // neither quarantine nor trial interval
 	if sourceAllows {

@@ -65,9 +65,6 @@ type addressDenial struct {
 	untilKnown bool // until is a budget's time, not maxAddressWait
 }
 
-// owner is what a queue is to its probes.
-type owner struct{ *locked }
-
 // Of is the ready queue that has a probe; nil if it has not been added yet.
 func Of(p *hostqueue.Probe) *Queue {
 	if s := p.Set(); s != nil {
@@ -76,23 +73,20 @@ func Of(p *hostqueue.Probe) *Queue {
 	return nil
 }
 
-// Advance implements hostqueue.Owner.
-func (o owner) Advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place) { o.advance(p, now, at) }
+// owner is what a queue is to its probes.
+type owner struct{ *locked }
 
 // Schedule implements hostqueue.Owner.
-func (o owner) Schedule(h *hostqueue.Queue, priority budget.Priority) {
-	o.hosts[h.Key].schedule(priority)
+func (o owner) Schedule(of *hostqueue.Queue, priority budget.Priority) {
+	o.hosts[of.Key].schedule(priority)
 }
 
 // Emptied implements hostqueue.Owner.
-func (o owner) Emptied(h *hostqueue.Queue) {
-	if m := o.hosts[h.Key]; m != nil && &m.Queue == h {
+func (o owner) Emptied(of *hostqueue.Queue) {
+	if m := o.hosts[of.Key]; m != nil && &m.Queue == of {
 		m.removeIfEmpty()
 	}
 }
-
-// Scaled implements hostqueue.Owner.
-func (o owner) Scaled(d time.Duration) time.Duration { return o.scaled(d) }
 
 // newHost makes a host that is not in locked.hosts yet.
 func (l *locked) newHost(host string, hosts []string) *mxHost {

@@ -15,7 +15,7 @@ const logLongerBy = time.Minute
 // quarantine quarantines this source at this receiver; all probes that wait, and later ones, get that as evidence.
 func (l *locked) quarantine(action engine.ActionKind, until, now time.Time) {
 	everywhere := action == engine.ActionQuarantineEverywhere
-	if until.Sub(l.budget.QuarantinedUntil) >= l.scaled(logLongerBy) {
+	if until.Sub(l.budget.QuarantinedUntil) >= l.Scaled(logLongerBy) {
 		l.env.Log.Warn("receiver quarantined an egress source", "route", l.Key.Route, "egress", l.Key.Source, "until",
 			until)
 	}
@@ -26,7 +26,7 @@ func (l *locked) quarantine(action engine.ActionKind, until, now time.Time) {
 	if l.Provider.Kind == engine.KindWide {
 		l.Source.QuarantineAt(l.Provider.ID, l.budget.QuarantinedUntil)
 	}
-	if everywhere && l.Source.AddBlocklistReport(l.Key.Route, until, l.scaled(source.DelistingInterval), now) {
+	if everywhere && l.Source.AddBlocklistReport(l.Key.Route, until, l.Scaled(source.DelistingInterval), now) {
 		l.env.Log.Error("egress source blocklisted by three routes: quarantined everywhere", "egress", l.Key.Source,
 			"until", until)
 		l.env.Start(func(context.Context, context.Context) { l.env.Blocklisted(l.Source) })

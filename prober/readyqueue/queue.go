@@ -146,11 +146,11 @@ const (
 	maxBackoff         = 5 * time.Minute
 )
 
-// scaled returns how long a wait lasts under the current provider table.
-func (f *fixed) scaled(d time.Duration) time.Duration { return f.env.Table.Load().Scaled(d) }
+// Scaled implements hostqueue.Owner: how long a wait lasts under the current provider table.
+func (f *fixed) Scaled(d time.Duration) time.Duration { return f.env.Table.Load().Scaled(d) }
 
-// advance moves a probe as far as it gets without asking a host.
-func (l *locked) advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place) {
+// Advance implements hostqueue.Owner: it moves a probe as far as it gets without asking a host.
+func (l *locked) Advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place) {
 	p.Policy.NoSMTP = p.Policy.NoSMTP || l.noSenderIdentity || l.probingDisabled
 	p.ApplyUrgency()
 	for {
@@ -201,7 +201,7 @@ func (q *Queue) Add(probes []*hostqueue.Probe, now time.Time) bool {
 	for _, p := range probes {
 		l.waiting.Adopt(p)
 		l.probes++
-		l.advance(p, now, hostqueue.Last)
+		l.Advance(p, now, hostqueue.Last)
 	}
 	l.dispatch(now)
 	return true
@@ -240,7 +240,7 @@ func (q *Queue) Withdraw(p *hostqueue.Probe, evenAnswered bool) bool {
 // drainQueues takes all probes out of the queue of a host, or of all hosts for nil, and advances each.
 func (l *locked) drainQueues(of *hostqueue.Queue, now time.Time) {
 	for _, p := range l.waiting.TakeQueued(of) {
-		l.advance(p, now, hostqueue.Last)
+		l.Advance(p, now, hostqueue.Last)
 	}
 }
 

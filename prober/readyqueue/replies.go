@@ -59,7 +59,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	// Wide providers and those with tenants have many machines behind a name: one that is slow is not a tarpit.
 	took := now.Sub(began)
 	if len(s.seen) > 0 && !l.Provider.Shared() {
-		pause := l.hostHealth.RecordReplyTime(m.Name, took/time.Duration(len(s.seen)), l.scaled(maxTarpitPause))
+		pause := l.hostHealth.RecordReplyTime(m.Name, took/time.Duration(len(s.seen)), l.Scaled(maxTarpitPause))
 		if pause > 0 {
 			s.closing = true
 			l.delay.Pause(now.Add(pause))
@@ -247,7 +247,7 @@ func (rh *replyHandler) deliver(k int) {
 
 // pauseHour pauses a receiver that accepts or refuses without checking: past the hour that it counts.
 func (rh *replyHandler) pauseHour() {
-	rh.l.delay.Pause(rh.Now.Add(rh.l.scaled(time.Hour)))
+	rh.l.delay.Pause(rh.Now.Add(rh.l.Scaled(time.Hour)))
 	rh.l.env.Metrics.Actions.WithLabelValues(engine.ActionPause.String()).Inc()
 }
 

@@ -95,9 +95,6 @@ func (a Address) Folded() string {
 	return a.folded
 }
 
-// AppendFolded appends Folded to dst.
-func (a Address) AppendFolded(dst []byte) []byte { return append(dst, a.Folded()...) }
-
 // Mailbox is local@domain as RCPT carries it: a local part that needs quotes has them.
 func (a Address) Mailbox() string { return a.mailbox }
 
@@ -108,10 +105,6 @@ func (a Address) Clone() Address {
 
 // String is Mailbox.
 func (a Address) String() string { return a.mailbox }
-
-// NeedsUTF8 reports whether RCPT needs the SMTPUTF8 extension (RFC 6531 section 3.3): the domain is
-// always an A-label, so only the local part can.
-func (a Address) NeedsUTF8() bool { return !isASCII(a.Local()) }
 
 // IsZero reports whether a is an Address that Parse did not make.
 func (a Address) IsZero() bool { return a.mailbox == "" }

@@ -30,7 +30,6 @@ func requireInvariants(t require.TestingT, s string) {
 	require.NoError(t, err, "%q of %q", a.Folded(), s)
 	require.Equal(t, a.Folded(), folded.Folded(), "%q", s)
 	require.Equal(t, a.Local()+"@"+a.Domain(), a.Mailbox())
-	require.Equal(t, a.Folded(), string(a.AppendFolded(nil)))
 	require.LessOrEqual(t, len(a.Mailbox()), maxMailbox)
 	require.True(t, utf8.ValidString(a.Mailbox()))
 	require.Equal(t, s, Trim(s), "an address keeps its edges")
@@ -93,7 +92,7 @@ func TestParseAcceptsEveryOrdinaryAddress(t *testing.T) {
 		upper, err := ParseTrimmed("\ufeff " + strings.ToUpper(l+"@"+d) + "\u200b\r\n")
 		require.NoError(t, err)
 		require.Equal(t, a, upper)
-		require.False(t, a.NeedsUTF8())
+		require.True(t, isASCII(a.Local()))
 		if !strings.HasSuffix(d, "gmail.com") {
 			require.Equal(t, l+"@"+d, a.Folded())
 		}

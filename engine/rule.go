@@ -58,7 +58,12 @@ func (r *Rule) fits(reply *Reply, enhanced Enhanced) bool {
 			return false
 		}
 	}
-	return anyCode(r.codes, reply.Code) && anyEnhanced(r.enhanced, enhanced)
+	codeFits := func(p codePattern) bool { return p.matches(reply.Code) }
+	if len(r.codes) > 0 && !slices.ContainsFunc(r.codes, codeFits) {
+		return false
+	}
+	enhancedFits := func(p enhancedPattern) bool { return enhanced != (Enhanced{}) && p.matches(enhanced) }
+	return len(r.enhanced) == 0 || slices.ContainsFunc(r.enhanced, enhancedFits)
 }
 
 // forbids reports whether an enhanced code is about something that a condemning meaning cannot be of: system, network,
@@ -99,13 +104,6 @@ func (p codePattern) matches(code int) bool {
 	return code == 0
 }
 
-func anyCode(patterns []codePattern, code int) bool {
-	if len(patterns) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(patterns, func(p codePattern) bool { return p.matches(code) })
-}
-
 // enhancedPattern is an enhanced code with x for any number and a range in the last place: "5.1.1", "x.2.2",
 // "5.7.606-649".
 type enhancedPattern struct{ low, high Enhanced }
@@ -116,16 +114,6 @@ func (p enhancedPattern) matches(e Enhanced) bool {
 }
 
 func between(v, low, high uint16) bool { return low <= v && v <= high }
-
-func anyEnhanced(patterns []enhancedPattern, e Enhanced) bool {
-	if len(patterns) == 0 {
-		return true
-	}
-	if e == (Enhanced{}) {
-		return false
-	}
-	return slices.ContainsFunc(patterns, func(p enhancedPattern) bool { return p.matches(e) })
-}
 
 // MailboxRule says which local parts a provider can have at all. It covers the named domains only,
 // and contains only what the provider documents: a local part that breaks it cannot be a mailbox.

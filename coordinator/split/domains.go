@@ -21,7 +21,7 @@ type domain struct {
 	waitingRows   []splitRow // rows that wait for the route
 	retries       int        // repeated lookups
 	resolverCheck bool       // a test of the resolver without rows: see unresolvedDomains
-	held          bool       // held by unresolvedDomains, which counts its rows
+	isPutOff      bool       // by unresolvedDomains, which counts its rows
 }
 
 const maxRemembered = 32 << 10 // domains of a generation; two are kept

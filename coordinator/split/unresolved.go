@@ -10,12 +10,12 @@ import (
 // A domain whose lookup fails is usually broken itself, and its rows get dns_error. After several failures in a row the
 // cause may be our resolver or network. Then a random name below a domain that was found is looked up (the resolver
 // check). Only if that fails too are failed domains looked up again, at most three times, before their rows get
-// dns_error. The first failed domain is held for a moment, because others may follow: until a domain is found, or no
+// dns_error. The first failed domain is put off for a moment, because others may follow: until a domain is found, or no
 // other lookup is pending.
 const (
 	failuresForCheck = 3               // consecutive failures that start a resolver check
 	suspectFor       = 5 * time.Second // the resolver is suspect after a failed check
-	undecidedFor     = time.Second     // least time that a failed domain is held while other lookups are pending
+	undecidedFor     = time.Second     // least time that a failed domain is put off while other lookups are pending
 	promptLookup     = time.Second     // a healthy resolver answers the check within this time
 	// after a failed check, failed domains are retried this long even if a check succeeds
 	unhealthyFor   = time.Minute
@@ -43,22 +43,22 @@ type scheduledRetry struct {
 	at     time.Time
 }
 
-// hold holds a domain back, and counts its rows.
-func (ud *unresolvedDomains) hold(x *domain) {
-	x.held = true
+// putOff puts a domain off, and counts its rows.
+func (ud *unresolvedDomains) putOff(x *domain) {
+	x.isPutOff = true
 	ud.rows += int64(len(x.waitingRows))
 }
 
-// letGo ends hold.
-func (ud *unresolvedDomains) letGo(x *domain) {
-	x.held = false
+// takeBack ends putOff.
+func (ud *unresolvedDomains) takeBack(x *domain) {
+	x.isPutOff = false
 	ud.rows -= int64(len(x.waitingRows))
 }
 
-// addRow adds a row to those that wait for a domain, held or not.
+// addRow adds a row to those that wait for a domain, put off or not.
 func (ud *unresolvedDomains) addRow(x *domain, r splitRow) {
 	x.waitingRows = append(x.waitingRows, r)
-	if x.held {
+	if x.isPutOff {
 		ud.rows++
 	}
 }
@@ -72,7 +72,7 @@ func isUnresolved(fact engine.Fact) bool {
 	return fact == engine.FactServFail || fact == engine.FactDNSTimeout
 }
 
-// handleAnswer handles the result of a lookup. True: the domain's rows can go on; false: the domain is held.
+// handleAnswer handles the result of a lookup. True: the domain's rows can go on; false: the domain is put off.
 func (ud *unresolvedDomains) handleAnswer(x *domain, now time.Time) bool {
 	if !isUnresolved(x.route.Fact) {
 		ud.failuresInRow = 0
@@ -82,7 +82,7 @@ func (ud *unresolvedDomains) handleAnswer(x *domain, now time.Time) bool {
 	if x.retries == len(retryDelays) {
 		return true
 	}
-	ud.hold(x)
+	ud.putOff(x)
 	if now.Before(ud.suspectUntil) {
 		ud.scheduleRetry(x, now)
 		return false
@@ -142,7 +142,7 @@ func (ud *unresolvedDomains) nextDue(now time.Time) *domain {
 	}
 	x := ud.scheduled[0].domain
 	ud.scheduled = ud.scheduled[1:]
-	ud.letGo(x)
+	ud.takeBack(x)
 	return x
 }
 
@@ -154,6 +154,6 @@ func (ud *unresolvedDomains) release(idle bool, now time.Time) *domain {
 	}
 	x := ud.undecided[0]
 	ud.undecided = ud.undecided[1:]
-	ud.letGo(x)
+	ud.takeBack(x)
 	return x
 }

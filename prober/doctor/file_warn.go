@@ -28,13 +28,28 @@ func NamedLimits(l engine.Limits) []NamedLimit {
 
 // warnings compares a valid table with the shipped one.
 func (c *fileCheck) warnings(table *engine.Table) []Remark {
-	out := append(c.warnSpeedup(table), c.warnSchedule(table)...)
+	var out []Remark
+	if table.Speedup != 1 {
+		out = append(out, c.warn("", "speedup", "remove it, unless this is for a simulated internet of that speed-up",
+			"pauses and quarantines last 1/%v of their time; 0 is no time at all", table.Speedup))
+	}
+	for i, wait := range table.Schedule {
+		if i < len(c.shipped.Schedule) && wait < c.shipped.Schedule[i] {
+			out = append(out, c.warn("", "retry_schedule",
+				"keep the shipped schedule: receivers that greylist refuse early retries, and count them",
+				"wait %d is %s, shipped %s", i+1, formatDuration(wait), formatDuration(c.shipped.Schedule[i])))
+			break
+		}
+	}
 	out = append(out, c.warnLimits("", table.Unknown, c.shipped.Unknown)...)
 	for _, p := range table.Providers {
 		before := c.shipped.Provider(p.ID)
 		if before == nil {
-			out = append(out, c.warnNewProvider(p)...)
 			before = c.shipped.Unknown
+			if p.Source == "" || p.Date == "" { // it cannot be traced
+				out = append(out, c.warn(p.ID, "provider", "add source and date (YYYY-MM-DD)",
+					"a new provider without source and date"))
+			}
 		}
 		// else reported once, of the defaults
 		if table.Unknown.Limits == c.shipped.Unknown.Limits || p.Limits != table.Unknown.Limits {
@@ -150,36 +165,6 @@ func (c *fileCheck) warnKind(now, before *engine.Provider) Remark {
 	return c.warn(now.ID, "provider."+now.Kind.String(),
 		"leave it "+before.Kind.String()+", unless the receiver has told you otherwise: name that in source and date",
 		"%s = true spreads it over all sources; the shipped limits are meant for %s", now.Kind, meant)
-}
-
-// warnNewProvider warns of a new provider without source or date: it cannot be traced.
-func (c *fileCheck) warnNewProvider(p *engine.Provider) []Remark {
-	if p.Source != "" && p.Date != "" {
-		return nil
-	}
-	return []Remark{c.warn(p.ID, "provider", "add source and date (YYYY-MM-DD)",
-		"a new provider without source and date")}
-}
-
-// warnSchedule warns of retries that come sooner than before.
-func (c *fileCheck) warnSchedule(table *engine.Table) []Remark {
-	for i, wait := range table.Schedule {
-		if i < len(c.shipped.Schedule) && wait < c.shipped.Schedule[i] {
-			return []Remark{c.warn("", "retry_schedule",
-				"keep the shipped schedule: receivers that greylist refuse early retries, and count them",
-				"wait %d is %s, shipped %s", i+1, formatDuration(wait), formatDuration(c.shipped.Schedule[i]))}
-		}
-	}
-	return nil
-}
-
-// warnSpeedup warns of a table that is not for real receivers.
-func (c *fileCheck) warnSpeedup(table *engine.Table) []Remark {
-	if table.Speedup == 1 {
-		return nil
-	}
-	return []Remark{c.warn("", "speedup", "remove it, unless this is for a simulated internet of that speed-up",
-		"pauses and quarantines last 1/%v of their time; 0 is no time at all", table.Speedup)}
 }
 
 // formatDuration writes a duration without trailing zero units.

@@ -96,7 +96,8 @@ const (
 // makeAccount adds a user to the stopped store and returns an API key of the user.
 func (t *Trial) makeAccount(ctx context.Context, data, email string, test bool) (key string, err error) {
 	if _, err := t.output(ctx, "user", "add", email, "--role", "customer", "--credits", accountCredits,
-		"--limit", "single="+accountLimit+"/min", "--limit", "bulk="+accountLimit+"/hour", "--data", data); err != nil {
+		"--limit", "single="+accountLimit+"/min", "--limit", "batch="+accountLimit+"/min",
+		"--limit", "bulk="+accountLimit+"/hour", "--data", data); err != nil {
 		return "", err
 	}
 	args := []string{"key", "create", "--user", email, "--name", "bench", "--data", data}

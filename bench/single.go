@@ -49,6 +49,20 @@ func runSingle(ctx context.Context, t *Trial) error {
 
 // singleBodies makes the request bodies for distinct addresses of the list, first those that will be cached.
 func singleBodies(ctx context.Context, t *Trial, in *internet, list string) (bodies [][]byte, err error) {
+	addresses, err := distinctAddresses(ctx, t, in, list, cachedAddresses+freshAddresses)
+	for _, address := range addresses {
+		body, err := json.Marshal(map[string]string{"email": address})
+		if err != nil {
+			return nil, err
+		}
+		bodies = append(bodies, body)
+	}
+	return bodies, err
+}
+
+// distinctAddresses returns so many addresses of the list, a few of each domain.
+func distinctAddresses(ctx context.Context, t *Trial, in *internet, list string, n int) (addresses []string,
+	err error) {
 	tasks, err := plan(ctx, t, in, list)
 	if err != nil {
 		return nil, err
@@ -56,24 +70,19 @@ func singleBodies(ctx context.Context, t *Trial, in *internet, list string) (bod
 	seen := map[string]bool{}
 	for _, e := range tasks {
 		for _, transaction := range e.Transactions {
-			for _, address := range transaction[:min(len(transaction), 5)] { // a few of each domain
+			for _, address := range transaction[:min(len(transaction), 5)] {
 				if seen[address] {
 					continue
 				}
 				seen[address] = true
-				body, err := json.Marshal(map[string]string{"email": address})
-				if err != nil {
-					return nil, err
-				}
-				bodies = append(bodies, body)
-				if len(bodies) == cachedAddresses+freshAddresses {
-					return bodies, nil
+				addresses = append(addresses, address)
+				if len(addresses) == n {
+					return addresses, nil
 				}
 			}
 		}
 	}
-	return nil, fmt.Errorf("%d distinct addresses in the list, %d are needed: give more --rows", len(bodies),
-		cachedAddresses+freshAddresses)
+	return nil, fmt.Errorf("%d distinct addresses in the list, %d are needed: give more --rows", len(addresses), n)
 }
 
 // measureFresh requests addresses that were not requested before.

@@ -47,6 +47,9 @@ func (s *standInServe) run(ctx context.Context) error {
 		_,
 			_ = io.WriteString(w, `{"status":"VALID"}`)
 	})
+	mux.HandleFunc("POST /v1/verify/batch", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"results":[]}`)
+	})
 	mux.HandleFunc("POST /v1/verify/bulk", s.upload)
 	mux.HandleFunc("GET /v1/verify/bulk/{id}", s.pollJob)
 	mux.HandleFunc("POST /v1/verify/bulk/{id}/cancel", s.pollJob)

@@ -278,6 +278,21 @@ func TestSingleRunsAgainstTheStandIn(t *testing.T) {
 	require.Len(t, rep.Plots.Latency, 6)
 }
 
+func TestBatchRunsAgainstTheStandIn(t *testing.T) {
+	selected, err := Select([]string{"batch"})
+	require.NoError(t, err)
+	o := standInOptions(t, 20_000)
+	o.Load = 300 * time.Millisecond
+	rep := Run(t.Context(), selected[0], o)
+	require.Empty(t, rep.Error)
+	for _, name := range []string{"fresh", "cached", "with_job"} {
+		require.Positive(t, rep.Metrics[name+"_per_second"].Value, name)
+		require.Zero(t, rep.Metrics[name+"_errors"].Value, name)
+	}
+	require.InDelta(t, batchRate, rep.Metrics["with_job_per_second"].Value, batchRate/4)
+	require.Contains(t, rep.Metrics, "cached_address_cpu")
+}
+
 func TestMissingCommandIsReported(t *testing.T) {
 	t.Setenv(standIn, "1")
 	tr := &Trial{Options: Options{Binary: os.Args[0]}, Report: report.New("x", "", 7, report.Machine{})}

@@ -16,6 +16,7 @@ import (
 
 	"probity/coordinator/singles"
 	"probity/engine"
+	"probity/store"
 )
 
 // takenEvent is an event as a receiver took it.
@@ -81,6 +82,14 @@ func TestASingleIsAnsweredLater(t *testing.T) {
 	require.Empty(t, wanted)
 	require.EqualValues(t, initialCredits-3, w.credits().Balance)
 	id := late.header.Get("X-Request-Id")
+	var verdicts []any
+	reader := w.newKey(w.user.ID, store.NewKey{Scopes: store.ScopeAccount})
+	for _, row := range w.rowsOf(reader, "/v1/verifications", "verifications") {
+		if row["request_id"] == id {
+			verdicts = append(verdicts, row["status"])
+		}
+	}
+	require.Equal(t, []any{"INVALID", "UNKNOWN"}, verdicts, "the history has both answers, the newest first")
 	require.Eventually(t, func() bool {
 		return len(w.rowsOf(w.key, "/v1/callbacks?status=delivered",
 			"callbacks")) == 2

@@ -150,7 +150,8 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 		},
 		Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, nil }})
 	require.NoError(t, err)
-	w.late, err = singles.Open(singles.Config{Store: w.store, Coordinator: w.coord, Notify: callbacks.Notify, Log: log})
+	w.late, err = singles.Open(singles.Config{Store: w.store, Coordinator: w.coord, Notify: callbacks.Notify,
+		History: w.history, Log: log})
 	require.NoError(t, err)
 	eraseCalls := func(ctx context.Context, folded string) error {
 		_, err := w.history.Erase(ctx, folded)

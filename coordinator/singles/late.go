@@ -15,6 +15,7 @@ import (
 	"probity/coordinator/results"
 	"probity/engine"
 	"probity/store"
+	"probity/store/history"
 )
 
 // Finished is the event of a single call that has its verdict.
@@ -34,12 +35,13 @@ const (
 	greylistLag = time.Second // after the time that a retry is planned for
 )
 
-// Config configures a Late. All but Log are required.
+// Config configures a Late. All but History and Log are required.
 type Config struct {
 	Store       *store.Store
 	Coordinator *coordinator.Coordinator
-	Notify      func()       // a callback is due
-	Log         *slog.Logger // default: none
+	Notify      func()           // a callback is due
+	History     *history.History // gets the verdicts; nil: none does
+	Log         *slog.Logger     // default: none
 }
 
 // Late answers calls later.
@@ -203,8 +205,20 @@ func (l *Late) try(ctx context.Context, w *wait) error {
 		return err
 	}
 	l.forget(w.ID)
+	l.record(w, &a, now)
 	l.cfg.Notify()
 	return nil
+}
+
+// record adds a verdict to the history of the account, next to the first answer of the request.
+func (l *Late) record(w *wait, a *results.Single, now time.Time) {
+	v := history.Verification{At: now, Request: w.ID, Email: w.Email, Key: w.Key, Credits: a.Credits, Test: w.Test,
+		Verdict: a.Verdict, Proof: true, Node: a.Node}
+	v.Verdict.Score = engine.Score(&a.Verdict, now)
+	if a.Table != nil {
+		v.Table = a.Table.Hash()
+	}
+	l.cfg.History.Add(w.Account, nil, v)
 }
 
 // answer charges for the verdict and schedules the callback. If the balance does not cover it, the verdict is that of

@@ -163,14 +163,14 @@ func (s *Service) Open() (err error) {
 	if err != nil {
 		return err
 	}
-	s.late, err = singles.Open(singles.Config{Store: s.node.Store, Coordinator: s.node.Coordinator,
-		Notify: s.callbacks.Notify, Log: s.Log})
-	if err != nil {
-		return err
-	}
 	s.history, err = history.Open(history.Config{FS: s.room.Cache(), Dir: filepath.Join(c.Data, history.Folder),
 		Log:     s.Log,
 		Metrics: s.Registry})
+	if err != nil {
+		return err
+	}
+	s.late, err = singles.Open(singles.Config{Store: s.node.Store, Coordinator: s.node.Coordinator,
+		Notify: s.callbacks.Notify, History: s.history, Log: s.Log})
 	if err != nil {
 		return err
 	}

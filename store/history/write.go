@@ -33,7 +33,8 @@ type pendingAccount struct {
 	days          map[uint64]*Day // what is to be added to each
 }
 
-// Add adds a request and the verifications that it brought. It never waits for the disk.
+// Add adds a request and the verifications that it brought. A late verification comes without its request: r is nil. It
+// never waits for the disk.
 func (h *History) Add(account string, r *Request, verified ...Verification) {
 	if h == nil {
 		return
@@ -50,14 +51,16 @@ func (h *History) Add(account string, r *Request, verified ...Verification) {
 		a = &pendingAccount{days: map[uint64]*Day{}}
 		p.accounts[account] = a
 	}
-	p.row = appendRequest(p.row[:0], r)
-	a.requests = p.appendRow(a.requests)
 	before := p.bytes
-	p.bytes += len(p.row)
-	d := a.day(r.At)
-	d.Requests++
+	if r != nil {
+		p.row = appendRequest(p.row[:0], r)
+		a.requests = p.appendRow(a.requests)
+		p.bytes += len(p.row)
+		a.day(r.At).Requests++
+	}
 	for i := range verified {
 		v := &verified[i]
+		d := a.day(v.At)
 		p.row = appendVerification(p.row[:0], v)
 		a.verifications = p.appendRow(a.verifications)
 		p.bytes += len(p.row)

@@ -23,7 +23,7 @@ PAGE := api/web/dist/.built
 
 .DEFAULT_GOAL := build
 .PHONY: help demo build check test test-web test-race test-calm test-rest test-fuzz race nightly bench bench-peers \
-	fleet kills serve-kills fair torture makespan versions tenants history why rowcost hostile mta receivers published generators rehearse fuzz web \
+	fleet kills serve-kills fair torture makespan versions tenants history why rowcost hostile mta receivers published generators release release-test rehearse fuzz web \
 	charts deploycheck house generate licences vulncheck clean root
 
 # The parts of make test, in the order in which they begin.
@@ -95,7 +95,7 @@ race: ## what make test runs without the race detector because it takes long, wi
 
 # Goes on after a target that failed, and fails at the end.
 nightly: ## every long target and make test, one after another, with a table at the end; as root
-	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history why rowcost bench torture serve-kills rehearse mta receivers published generators fleet kills
+	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history why rowcost bench torture serve-kills rehearse mta receivers published generators release-test fleet kills
 
 versions: root ## an older version, built from the history, with this one in a cluster of processes; as root
 	PROBITY_VERSIONS=1 $(GO) test -v -count=1 -timeout 30m -run '^TestVersions' ./tests/process
@@ -170,6 +170,14 @@ published: ## the module under another name, fetched and installed from a module
 # A module of its own, as ogen and oapi-codegen bring many others.
 generators: ## clients made from the API's description by ogen and oapi-codegen, compiled, and a call with each
 	$(GO) -C tools/generators test -count=1 -v -timeout 20m ./...
+
+# From the newest commit. A module of its own: nfpm makes the packages.
+release: $(PAGE) ## bin/release: archives, .deb, .rpm, what is in them, checksums, of the newest commit
+	rm -rf bin/release
+	$(GO) -C tools/release run . -root ../.. -out ../../bin/release
+
+release-test: ## a release of this platform, twice, compared and looked into
+	$(GO) -C tools/release test -count=1 -v -timeout 60m ./...
 
 charts: ## renders deploy/helm anew
 	cd tools/deploy && $(GO) run . -write ../../deploy

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/api/compare"
 	"probity/api/feedback"
 	"probity/api/httpd"
 	"probity/api/listform"
@@ -39,6 +40,7 @@ func TestEveryDescribedAnswerIsMet(t *testing.T) {
 	c.jobs()
 	c.domains()
 	c.feedback()
+	c.compare()
 	c.public()
 	c.withoutKey()
 	c.unknownParameters()
@@ -337,6 +339,23 @@ func (c *coverage) feedback() {
 	c.expect(200, w.get("/v1/accuracy", c.key))
 }
 
+func (c *coverage) compare() {
+	w, ok := c.w, "email,status\na@shop.test,VALID\n"
+	list := part{"file", "l.csv", "email\na@shop.test\n"}
+	query := "job_id=" + w.uploadAndWait(c.key, list)["job_id"].(string)
+	c.expect(200, w.compare(c.key, query, ok))
+	c.expect(404, w.compare(c.key, "job_id=none", ok))
+	c.expect(413, w.compare(c.key, query, strings.Repeat(" ", compare.MaxBody+1)))
+	c.expect(415, w.do(request{method: "POST", path: "/v1/compare?" + query, key: c.key, body: strings.NewReader(ok)}))
+	c.expect(422, w.compare(c.key, query, "mail\n"))
+	held := w.upload(c.key, nil, part{"start", "", "false"}, list).json(w.t)["job_id"].(string)
+	c.expect(409, w.compare(c.key, "job_id="+held, ok))
+	gone := w.uploadAndWait(c.key, list)["job_id"].(string)
+	_, err := w.store.UpdateJob(gone, func(j *store.Job) error { j.State = store.JobExpired; return nil })
+	require.NoError(w.t, err)
+	c.expect(410, w.compare(c.key, "job_id="+gone, ok))
+}
+
 func (c *coverage) public() {
 	w := c.w
 	ok := `{"email":"ann@shop.test"}`
@@ -366,7 +385,7 @@ func (c *coverage) keyed(job string) (list []request) {
 	for _, what := range []string{"POST /v1/verify/single", "POST /v1/verify/batch", "POST /v1/verify/bulk",
 		"GET /v1/verify/bulk", "GET /v1/domains/shop.test",
 		"GET /v1/credits", "GET /v1/verifications", "GET /v1/requests", "GET /v1/usage", "POST /v1/receipts",
-		"POST /v1/feedback", "GET /v1/accuracy",
+		"POST /v1/feedback", "GET /v1/accuracy", "POST /v1/compare",
 		"GET /v1/callbacks", "POST /v1/callbacks/" + job[strings.LastIndex(job, "/")+1:] + "/replay",
 		"GET /v1/callback-secret", "POST /v1/callback-secret", "DELETE /v1/callback-secret", "GET " + job,
 		"DELETE " + job,

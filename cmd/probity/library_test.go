@@ -47,7 +47,7 @@ func TestLibraryGivesTheVerdictsOfTheCommand(t *testing.T) {
 	require.Zero(t, run(t.Context(), append(args, addresses...), &console.IO{Out: &out, Err: &errs}), errs.String())
 	var want []map[string]any
 	for line := range strings.Lines(out.String()) {
-		want = append(want, comparable(t, []byte(line)))
+		want = append(want, comparableResult(t, []byte(line)))
 	}
 
 	v, err := probity.New(probity.Config{MailFrom: "probe@prober.example", Providers: budgets,
@@ -60,7 +60,7 @@ func TestLibraryGivesTheVerdictsOfTheCommand(t *testing.T) {
 		require.NoError(t, err)
 		line, err := json.Marshal(r)
 		require.NoError(t, err)
-		got = append(got, comparable(t, line))
+		got = append(got, comparableResult(t, line))
 		statuses[r.Status]++
 	}
 	require.NoError(t, v.Close())
@@ -87,9 +87,9 @@ func steadyAddresses(t *testing.T, w *world.World) (addresses []string) {
 	return addresses
 }
 
-// comparable is a verification result less what differs from one run to the next. The score does by a few points: how
-// soon a control followed a reply depends on what was under way.
-func comparable(t *testing.T, line []byte) map[string]any {
+// comparableResult is a verification result less what differs from one run to the next. The score does by a few points:
+// how soon a control followed a reply depends on what was under way.
+func comparableResult(t *testing.T, line []byte) map[string]any {
 	t.Helper()
 	var full map[string]any
 	require.NoError(t, json.Unmarshal(line, &full))

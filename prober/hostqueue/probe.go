@@ -30,7 +30,7 @@ type Probe struct {
 	// recipients that its connection had refused as unknown before its last reply
 	refusedBefore    uint16
 	unconfirmed      bool          // its acceptance counts only with a later refusal: see Replies.RecordAnswer
-	connectionLosses int16         // lost connections, as engine.Next weighs them: see Host.retryFirst
+	connectionLosses int16         // lost connections, as engine.Next weighs them: see Queue.retryFirst
 	domain           *Domain       // in which it waits or is asked
 	prev, next       *Probe        // neighbours in the list that it waits in
 	inList           *probeList    // that list; nil while it is being asked

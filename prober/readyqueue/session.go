@@ -18,8 +18,9 @@ import (
 )
 
 // session is one connection of a ready queue to a host, and the goroutine that works on it. The goroutine alone uses
-// link and exchange; others look at observed, with the queue locked. The one exception is the recipients in exchange,
-// which Reset reads with the queue locked: they change under that lock only.
+// link and exchange; others look at observed, with the queue locked. There are two exceptions in exchange, both with
+// the queue locked: Reset reads the recipients, which change under that lock only, and a caller that gives an idle
+// session to another host (handOver) settles what its replies have shown.
 type session struct {
 	queue    *Queue
 	priority budget.Priority // that it was opened for

@@ -46,12 +46,12 @@ func TestModuleIsFetchedAndInstalled(t *testing.T) {
 		&said))
 	require.Equal(t, version, said.Version)
 
-	module := t.TempDir() // of a program that imports the package
-	require.NoError(t, os.WriteFile(filepath.Join(module, "main.go"), []byte(importer), 0o600))
-	run(t, module, env, "go", "mod", "init", "importer.example")
-	run(t, module, env, "go", "get", modulePath+"@"+version)
-	run(t, module, env, "go", "mod", "tidy")
-	require.Equal(t, "INVALID invalid_syntax\n", run(t, module, env, "go", "run", "."))
+	program := t.TempDir() // a module that imports the package
+	require.NoError(t, os.WriteFile(filepath.Join(program, "main.go"), []byte(importer), 0o600))
+	run(t, program, env, "go", "mod", "init", "importer.example")
+	run(t, program, env, "go", "get", modulePath+"@"+version)
+	run(t, program, env, "go", "mod", "tidy")
+	require.Equal(t, "INVALID invalid_syntax\n", run(t, program, env, "go", "run", "."))
 }
 
 // importer needs no server: its resolver is not asked.

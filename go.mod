@@ -2,6 +2,12 @@ module probity
 
 go 1.26.0
 
+// The go command does not look for packages here, least of all while npm installs or removes some.
+ignore (
+	./api/web/node_modules
+	./tools/lists/node_modules
+)
+
 require (
 	blitiri.com.ar/go/spf v1.6.0
 	code.dny.dev/ssrf v0.3.0

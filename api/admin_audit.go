@@ -24,7 +24,7 @@ func listAuditEvents(c *call) error {
 		return actionMatches(a.Action, action) && strings.Contains(strings.ToLower(a.By), by)
 	})
 	if errors.Is(err, store.ErrBadCursor) {
-		return httpd.Refuse(httpd.Unacceptable, "cursor is none of ours: send the next_cursor of the page before.")
+		return httpd.Refuse(httpd.Unacceptable, "Invalid cursor: send the next_cursor of the page before.")
 	}
 	if err != nil {
 		return err

@@ -60,7 +60,7 @@ func TestComparisonsThatAreRefused(t *testing.T) {
 		"another's job":      {other, "job_id=" + id, good, 404, "check the job_id"},
 		"a job without rows": {w.key, "job_id=" + ready.json(t)["job_id"].(string), good, 409, ""},
 		"an unknown word": {w.key, "job_id=" + id, "email,status\na@b.test,ok\n", 422,
-			`line 2: "ok" is none of VALID`},
+			`line 2: "ok" is not one of VALID`},
 		"no column": {w.key, "job_id=" + id, "mail,status\na@b.test,VALID\n", 422,
 			`there is no column "email" among`},
 		"an empty file": {w.key, "job_id=" + id, "", 422, "the file is empty"},
@@ -88,7 +88,7 @@ func TestComparisonsThatAreRefused(t *testing.T) {
 		`{"results":[]}`: "results",
 		`{"results":[{"email":"ann@shop.test"}]}`:            "status is missing",
 		`{"results":[{"status":"VALID"}]}`:                   "email is missing",
-		`{"results":[{"email":"a@b.test","status":"good"}]}`: "is none of VALID",
+		`{"results":[{"email":"a@b.test","status":"good"}]}`: "is not one of VALID",
 	} {
 		r := w.post("/v1/compare?job_id="+id, w.key, body)
 		require.Equal(t, 422, r.status, body)

@@ -31,7 +31,7 @@ const (
 	aVerdict = "a bad address is a verdict, which has it as it was sent"
 	aLookup  = "it is looked up, and not kept"
 	anEmail  = "the grammar of addresses refuses it"
-	aNetwork = "it is no network, and quoted"
+	aNetwork = "it is not a network, and quoted"
 )
 
 // textFields has each text field of a request's body: nothing that people give and others read may keep a hidden

@@ -96,7 +96,7 @@ func TestRecentRefusesBadQueries(t *testing.T) {
 				"?mail=x":                "there is no parameter \"mail\": email, status, provider and limit choose among the probes",
 				"?email=nobody":          "email is not an address",
 				"?email=":                "email is empty; leave it out to see all",
-				"?status=GOOD":           "status \"GOOD\" is none of VALID, RISKY, INVALID, UNKNOWN, DEFERRED",
+				"?status=GOOD":           "status \"GOOD\" is not one of VALID, RISKY, INVALID, UNKNOWN, DEFERRED",
 				"?provider=nobody":       "provider \"nobody\" is not an id of the table; probity providers show lists them",
 				"?limit=0":               "limit \"0\" is not a number from 1",
 				"?limit=1&limit=2":       "limit is given twice",

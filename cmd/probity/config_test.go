@@ -49,7 +49,7 @@ func TestConfigSaysWhyAValueIsRefused(t *testing.T) {
 		`egress = [5]`:               at + `[5]` + quotes,
 		`dns = ["127.0.0.1:53", ""]`: at + `"" is not a resolver`,
 		`trusted-proxy = ["192.0.2.0/24", "192.0.2.33"]`: at +
-			`"192.0.2.33" is no network; write CIDR, e.g. 192.0.2.0/24, or 192.0.2.7/32 for one address`,
+			`invalid network "192.0.2.33"; write CIDR, e.g. 192.0.2.0/24, or 192.0.2.7/32 for one address`,
 	} {
 		command := []string{"verify", "ann@example.org"}
 		if strings.HasPrefix(file, "trusted-proxy") {

@@ -51,5 +51,5 @@ func TestFeedbackIsSentInParts(t *testing.T) {
 	require.Equal(t, "email,outcome,at,bounce_text\np5000@example.org,bounced_hard,2026-03-01T12:00:00Z,\np5001@example.org,bounced_hard,2026-03-01T12:00:00Z,\n", parts[1])
 	c.Map = nil
 	require.ErrorContains(t, c.Run(t.Context(), con),
-		`line 2: "Hard" is none of delivered, bounced_hard, bounced_soft, complained`)
+		`line 2: "Hard" is not one of delivered, bounced_hard, bounced_soft, complained`)
 }

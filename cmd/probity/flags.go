@@ -15,7 +15,7 @@ import (
 // flagParsers parse flags by their type, and say how to write one.
 func flagParsers() []kong.Option {
 	return []kong.Option{
-		parserOf(netip.ParsePrefix, "%q is no network; write CIDR, e.g. 192.0.2.0/24, or 192.0.2.7/32 for one address"),
+		parserOf(netip.ParsePrefix, "invalid network %q; write CIDR, e.g. 192.0.2.0/24, or 192.0.2.7/32 for one address"),
 		parserOf(time.ParseDuration, "%q is not a length of time; write for example 30s, 5m or 1h30m"),
 		parserOf(parseWhole[int], wholeAdvice),
 		parserOf(parseWhole[int64], wholeAdvice),

@@ -38,7 +38,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                             "empty",
 		"email,state\na@b.test,ok\n":   `no column "status" among ["email" "state"]`,
-		"email,status\na@b.test,ok\n":  `line 2: "ok" is none of VALID, RISKY, INVALID, UNKNOWN`,
+		"email,status\na@b.test,ok\n":  `line 2: "ok" is not one of VALID, RISKY, INVALID, UNKNOWN`,
 		"email,status\na@b.test,VALID": "",
 	} {
 		_, err := ReadStatuses(strings.NewReader(text), "email", "status", words, 0)

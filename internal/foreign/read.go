@@ -123,7 +123,7 @@ func (w Words) Of(word string) (string, error) {
 	}
 	i := slices.IndexFunc(w.Known, func(known string) bool { return strings.EqualFold(known, word) })
 	if i < 0 {
-		return "", fmt.Errorf("%.40q is none of %s: say in the map which it stands for, as in %.40s=%s", word,
+		return "", fmt.Errorf("%.40q is not one of %s: say in the map which it stands for, as in %.40s=%s", word,
 			strings.Join(w.Known, ", "), word, w.Known[0])
 	}
 	return w.Known[i], nil

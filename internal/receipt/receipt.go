@@ -131,7 +131,7 @@ func decodeBase64(text string, size int) ([]byte, error) {
 // Errors of Verify.
 var (
 	ErrSignature  = errors.New("the signature does not fit: the receipt was changed, or is not of this key")
-	ErrUnknownKey = errors.New("its key is none of those that were given")
+	ErrUnknownKey = errors.New("its key is not among the given keys")
 )
 
 // Verify checks the signature. With keys, the key must be one of them; without, it is the one that the receipt names

@@ -50,7 +50,7 @@ func (b blocklist) check(ctx context.Context, id Identity) []Finding {
 			joinFirst(codes), b.publicResolverNote())}
 	case len(codes) > 0 && !anyInPrefix(codes, loopback):
 		return []Finding{s.unknown("remove the list, or look for what rewrites DNS answers",
-			"not checkable: it answers %s, which is no listing", joinFirst(codes))}
+			"not checkable: it answers %s, which does not mean a listing", joinFirst(codes))}
 	}
 	if bad, ok := b.answersUs(ctx, s); !ok {
 		return []Finding{bad}

@@ -36,7 +36,7 @@ func (c *Config) checkCallbacks() Finding {
 			"no address is configured: GET /v1/callback-origins is empty, and receivers cannot check where callbacks come from")
 	case !c.AllowPrivate && smtp.ClassOf(public) != smtp.Public:
 		return s.warn("name what receivers see as --callback-source LOCAL/PUBLIC",
-			"receivers are told %s, which is no public address", public)
+			"receivers are told %s, which is not a public address", public)
 	}
 	return s.ok("receivers are told %s", public)
 }

@@ -103,7 +103,7 @@ func (q *Query) Check() error {
 		}
 	}
 	if q.Status != "" && !slices.Contains(outcomes[:], q.Status) {
-		return fmt.Errorf("status %.40q is none of %s", q.Status, strings.Join(outcomes[:], ", "))
+		return fmt.Errorf("status %.40q is not one of %s", q.Status, strings.Join(outcomes[:], ", "))
 	}
 	return nil
 }

@@ -8,6 +8,18 @@
 // until the host has refused another after it (unconfirmed.go). The control of a host is a recipient that it has
 // accepted (control.go). A decoy that is accepted after half of an hour's refusals is suspect (suspect_decoy.go).
 //
+// An example: three addresses of a domain at a receiver that no provider matches, in one list.
+//
+//	RCPT TO:<ann@a.example>           250  accepted: ann waits for the decoy of a.example
+//	RCPT TO:<bob@a.example>           550  refused as unknown: bob waits, as the host may refuse everybody by now
+//	RCPT TO:<eve@a.example>           250  accepted after it: bob is INVALID; eve waits for the decoy, too
+//	RCPT TO:<danvongal@a.example>     550  the decoy: a.example is no catch-all, and the host still refuses unknown
+//	                                       recipients over this connection: ann and eve are VALID
+//
+// Had eve come before bob, no acceptance would follow bob's refusal. Then the host's control is sent behind him, here
+// ann once more: accepted, bob is INVALID; refused, he is rate limited and asked again, and the next connection begins
+// with the control.
+//
 // Invariants:
 //  1. A probe is in at most one list: of its domain, of recipients that come first on the next connection, or of those
 //     that wait for a decoy.

@@ -58,19 +58,22 @@ func fishCondition(path string) string {
 	if path == "" {
 		return "__fish_use_subcommand"
 	}
-	parts := strings.Fields(path)
-	return "__fish_seen_subcommand_from " + parts[len(parts)-1]
+	return "__fish_seen_subcommand_from " + strings.Join(strings.Fields(path), "; and __fish_seen_subcommand_from ")
 }
 
-// writeBash writes one function for bash; zsh runs it through bashcompinit.
+// writeBash writes one function for bash; zsh runs it through bashcompinit. Flags are completed once a dash is typed, so
+// that file names can be until then.
 func writeBash(b *strings.Builder, shell string, paths []string, words map[string]string) {
 	if shell == "zsh" {
 		b.WriteString("autoload -U +X bashcompinit && bashcompinit\n")
 	}
 	b.WriteString("_probity() {\n  local cur=${COMP_WORDS[COMP_CWORD]} path='' w\n")
-	b.WriteString("  for w in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do case $w in -*) ;; *) path=\"${path:+$path }$w\";; esac; done\n  case $path in\n")
+	// A word that makes no longer command is an argument or the value of a flag.
+	fmt.Fprintf(b, "  for w in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n    case \"${path:+$path }$w\" in '%s') path=\"${path:+$path }$w\";; esac\n  done\n",
+		strings.Join(paths, "'|'"))
+	b.WriteString("  case $path in\n")
 	for _, p := range paths {
 		fmt.Fprintf(b, "  '%s') COMPREPLY=($(compgen -W '%s' -- \"$cur\"));;\n", p, words[p])
 	}
-	b.WriteString("  *) COMPREPLY=();;\n  esac\n}\ncomplete -o default -F _probity probity\n")
+	b.WriteString("  esac\n  [[ $cur == -* ]] || COMPREPLY=(${COMPREPLY[@]##--*})\n}\ncomplete -o default -F _probity probity\n")
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -48,6 +47,7 @@ type cli struct {
 	Version    versionCmd      `cmd:"" help:"Print the version."`
 	Licences   licencesCmd     `cmd:"" help:"Print the licences of this program and of all that it contains."`
 	Completion completionCmd   `cmd:"" help:"Print a completion script for bash, zsh or fish."`
+	Help       helpCmd         `cmd:"" help:"Show the help of a command, as its --help does."`
 }
 
 func main() {
@@ -59,24 +59,21 @@ func main() {
 	signal.Ignore(syscall.SIGPIPE) // a closed reader is a write error instead, so that everything is closed in order
 	unsetEmptyVariables()
 	con := &console.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: isTerminal(os.Stderr), Hangups: hangups,
-		NoHangup: nohup}
+		NoHangup: nohup, Environ: os.Environ()}
 	os.Exit(run(ctx, os.Args[1:], con))
-}
-
-// unsetEmptyVariables unsets PROBITY_ variables that are empty.
-func unsetEmptyVariables() {
-	for _, kv := range os.Environ() {
-		if name, value, _ := strings.Cut(kv, "="); value == "" && strings.HasPrefix(name, "PROBITY_") {
-			_ = os.Unsetenv(name) // fails only for names that an environment cannot hold
-		}
-	}
 }
 
 // reloadingCommands reload at SIGHUP, which ends the others in order.
 var reloadingCommands = []string{"serve", "coordinator", "prober"}
 
-// run parses args and runs the command they name. 0 is done, 1 failed, 2 wrong usage.
+// run parses args and runs the command they name. 0 is done, 1 failed, 2 wrong usage, which no arguments are too.
 func run(ctx context.Context, args []string, con *console.IO) int {
+	if len(args) == 0 {
+		onlyErrors := *con
+		onlyErrors.Out = con.Err
+		run(ctx, []string{"help"}, &onlyErrors)
+		return 2
+	}
 	var c cli
 	config := &configFile{}
 	exited := -1
@@ -88,6 +85,7 @@ func run(ctx context.Context, args []string, con *console.IO) int {
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
+	warnOfUnknownVariables(con, parser.Model)
 	parsed, err := parser.Parse(args)
 	if exited >= 0 {
 		return exited

@@ -21,6 +21,7 @@ type IO struct {
 	Disk     vfs.FS           // file system of a server; nil is this machine's
 	Hangups  <-chan os.Signal // SIGHUP, at which a command reloads or ends; nil for none
 	NoHangup bool             // SIGHUP was ignored when the process began, by nohup for example: it ends no command
+	Environ  []string         // NAME=value, of which unknown PROBITY_ names are warned of
 }
 
 // Files is the file system of this machine, unless a test sets another.

@@ -15,7 +15,7 @@ func Suggest(t *engine.Table, word string, maxEdits int) (near []string) {
 	word = strings.ToLower(word)
 	for _, p := range t.Providers {
 		for _, name := range append([]string{p.ID, strings.ToLower(p.Name)}, p.Aliases...) {
-			if editDistance(word, name) <= maxEdits && !slices.Contains(near, p.ID) {
+			if EditDistance(word, name) <= maxEdits && !slices.Contains(near, p.ID) {
 				near = append(near, p.ID)
 			}
 		}
@@ -31,8 +31,8 @@ func DidYouMean(near []string) string {
 	return "; did you mean " + strings.Join(near, " or ") + "?"
 }
 
-// editDistance counts the letters to add, drop, change or swap with the next that turn one word into the other.
-func editDistance(a, b string) int {
+// EditDistance counts the letters to add, drop, change or swap with the next that turn one word into the other.
+func EditDistance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	var older, old []int
 	row := make([]int, len(y)+1)

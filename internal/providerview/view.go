@@ -172,7 +172,7 @@ func (v View) forRule(id string) (View, error) {
 	}
 	var near []string
 	for _, r := range rules {
-		if editDistance(id, r.ID) <= 2 && len(near) < maxSuggestions {
+		if EditDistance(id, r.ID) <= 2 && len(near) < maxSuggestions {
 			near = append(near, r.ID)
 		}
 	}

@@ -43,8 +43,17 @@ type initCmd struct {
 
 const authorityDays = 3650
 
-// Run makes ca.crt, ca.key and cluster.key. It never changes existing files.
+// Run makes the authority, and says which command is next.
 func (c initCmd) Run(con *console.IO) error {
+	if err := c.makeAuthority(con); err != nil {
+		return err
+	}
+	fmt.Fprintln(con.Err, "Next: probity certs coordinator NAME, and probity certs node NAME for each prober.")
+	return nil
+}
+
+// makeAuthority makes ca.crt, ca.key and cluster.key. It never changes existing files.
+func (c initCmd) makeAuthority(con *console.IO) error {
 	if err := validDays(c.Days); err != nil {
 		return err
 	}
@@ -64,7 +73,6 @@ func (c initCmd) Run(con *console.IO) error {
 	fmt.Fprintf(con.Out, "%s\tthe authority's key: keep it here, off the network if you can; who has it can join the cluster\n", c.path(authorityKey))
 	fmt.Fprintf(con.Out, "%s\tthe gossip key: copy it to every machine, over a channel that you trust\n",
 		c.path(KeyFile))
-	fmt.Fprintln(con.Err, "Next: probity certs coordinator NAME, and probity certs node NAME for each prober.")
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -18,8 +17,15 @@ import (
 // runCerts runs the certs command and returns its output.
 func runCerts(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	var out bytes.Buffer
-	con := &console.IO{Out: &out, Err: io.Discard}
+	out, _, err := runCertsAsUser(t, args...)
+	return out, err
+}
+
+// runCertsAsUser is runCerts with the lines for the user too.
+func runCertsAsUser(t *testing.T, args ...string) (printed, told string, err error) {
+	t.Helper()
+	var out, words bytes.Buffer
+	con := &console.IO{Out: &out, Err: &words}
 	var c struct {
 		Certs Command `cmd:""`
 	}
@@ -27,10 +33,10 @@ func runCerts(t *testing.T, args ...string) (string, error) {
 	require.NoError(t, err)
 	parsed, err := parser.Parse(append([]string{"certs"}, args...))
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	err = parsed.Run()
-	return out.String(), err
+	return out.String(), words.String(), err
 }
 
 func TestCertsOfACluster(t *testing.T) {
@@ -220,4 +226,16 @@ func FuzzParseKeys(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, keys, back)
 	})
+}
+
+// TestFleetSaysAtItsEndWhatIsNext: it makes all certificates, so that its last line is not that of init, and is the same
+// when nothing is missing.
+func TestFleetSaysAtItsEndWhatIsNext(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "fleet")
+	for range 2 {
+		_, told, err := runCertsAsUser(t, "fleet", "hub", "p1", "p2", "--dir", dir)
+		require.NoError(t, err)
+		require.Equal(t, "All files of the cluster are in "+dir+". Next: copy ca.crt, cluster.key and a machine's own two files to each machine, then start probity coordinator on hub and probity prober on the others.\n",
+			told)
+	}
 }

@@ -23,14 +23,19 @@ func (c fleetCmd) Run(con *console.IO) error {
 	if missing, err := c.missing(AuthorityFile); err != nil {
 		return err
 	} else if missing {
-		if err := (initCmd{folder: c.folder, Name: "probity", Days: authorityDays}).Run(con); err != nil {
+		if err := (initCmd{folder: c.folder, Name: "probity", Days: authorityDays}).makeAuthority(con); err != nil {
 			return err
 		}
 	}
 	if err := c.issueMissing(con, []string{c.Coordinator}, x509.ExtKeyUsageClientAuth); err != nil {
 		return err
 	}
-	return c.issueMissing(con, c.Nodes, x509.ExtKeyUsageServerAuth)
+	if err := c.issueMissing(con, c.Nodes, x509.ExtKeyUsageServerAuth); err != nil {
+		return err
+	}
+	fmt.Fprintf(con.Err, "All files of the cluster are in %s. Next: copy %s, %s and a machine's own two files to each machine, then start probity coordinator on %s and probity prober on the others.\n",
+		c.Dir, AuthorityFile, KeyFile, c.Coordinator)
+	return nil
 }
 
 // issueMissing makes the missing certificates.

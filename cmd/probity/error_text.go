@@ -32,6 +32,8 @@ func describeFileError(e *fs.PathError) string {
 				" is closed to this user: change the rights of that folder, or run as another user"
 		}
 		return e.Path + " is closed to this user: change its rights, or run as another user"
+	case errors.Is(e, syscall.EROFS):
+		return e.Path + " is on a read-only file system: mount it for writing, or name another place"
 	case errors.Is(e, syscall.EISDIR):
 		return e.Path + " is a folder: name a file"
 	case errors.Is(e, syscall.ENOTDIR):

@@ -29,6 +29,8 @@ func TestClosedFolderIsNamed(t *testing.T) {
 		require.Equal(t, want, errorText(fmt.Errorf("--data: %w",
 			&fs.PathError{Op: "mkdir", Path: path, Err: syscall.EACCES})))
 	}
+	require.Equal(t, "--data: "+dir+" is on a read-only file system: mount it for writing, or name another place",
+		errorText(fmt.Errorf("--data: %w", &fs.PathError{Op: "access", Path: dir, Err: syscall.EROFS})))
 }
 
 // TestUsedPortOfASimulatorAdvises: a second simulator says what to do about the first.

@@ -3,7 +3,9 @@ package app
 import (
 	"crypto/x509"
 	"net"
+	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,4 +32,15 @@ func TestUsedPortAdvises(t *testing.T) {
 	_, err = listen("admin-listen", used.Addr().String())
 	require.ErrorContains(t, err, "--admin-listen: listen tcp "+used.Addr().String())
 	require.ErrorContains(t, err, "end the process that listens there, or choose another port")
+}
+
+// TestAddressThatCannotBeListenedAtAdvises: a documentation address (RFC 5737) is of no machine, and what the kernel
+// says of a port below 1024 depends on the user.
+func TestAddressThatCannotBeListenedAtAdvises(t *testing.T) {
+	_, err := listen("listen", "192.0.2.1:0")
+	require.ErrorContains(t, err, "--listen: listen tcp 192.0.2.1:0")
+	require.ErrorContains(t, err, "it is not an address of this machine; name one that is, or only :PORT for all")
+	refused := &net.OpError{Op: "listen", Net: "tcp", Err: os.NewSyscallError("bind", syscall.EACCES)}
+	require.Equal(t, ": choose a port from 1024 on, or give the process the capability CAP_NET_BIND_SERVICE",
+		listenAdvice(refused))
 }

@@ -60,13 +60,23 @@ func serveAdminHTTP(ctx context.Context, listener net.Listener, handler http.Han
 // listen opens the listener that a flag names.
 func listen(flag, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("--%s: %w: end the process that listens there, or choose another port", flag, err)
-	case err != nil:
-		return nil, fmt.Errorf("--%s: %w", flag, err)
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w%s", flag, err, listenAdvice(err))
 	}
 	return l, nil
+}
+
+// listenAdvice says what to do about an address at which a process cannot listen.
+func listenAdvice(err error) string {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return ": end the process that listens there, or choose another port"
+	case errors.Is(err, syscall.EACCES):
+		return ": choose a port from 1024 on, or give the process the capability CAP_NET_BIND_SERVICE"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return ": it is not an address of this machine; name one that is, or only :PORT for all"
+	}
+	return ""
 }
 
 // listenForAdmins opens the admin listener, and warns if more than this machine may reach it.

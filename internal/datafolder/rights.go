@@ -12,6 +12,9 @@ import (
 // otherUsersBits are the rights of everyone but the owner.
 const otherUsersBits = 0o077
 
+// writeAndSearch are the rights that a process needs on its data folder, as access(2) has them.
+const writeAndSearch = 0x2 | 0x1
+
 // restrict makes a data folder, or takes the rights of all other users from an existing one: 0700 for folders, 0600 for
 // files. It also sets the umask, so that in a folder of another owner (a volume, for example) others see only names.
 // The first errors say what stays open in the folder because another user owns it.
@@ -19,6 +22,9 @@ func restrict(dir string) (open []error, err error) {
 	syscall.Umask(otherUsersBits)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
+	}
+	if err := syscall.Access(dir, writeAndSearch); err != nil {
+		return nil, &fs.PathError{Op: "access", Path: dir, Err: err}
 	}
 	top, err := os.Stat(dir)
 	if err != nil || top.Mode().Perm()&otherUsersBits == 0 {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"probity/internal/nodeflags"
 )
 
 // flagParsers parse flags by their type, and say how to write one.
@@ -21,6 +23,7 @@ func flagParsers() []kong.Option {
 		parserOf(parseWhole[int64], wholeAdvice),
 		parserOf(parseUnsigned, "%q: write a whole number from 0, of at most 19 digits"),
 		parserOf(parsePort, "%q is not a port; write a number from 1 to 65535"),
+		parserOf(nodeflags.ParseSessions, "%q: give a number of sessions from 1, or leave it out"),
 		parserOf(parseFraction, "%q: write a number such as 10 or 0.5"),
 	}
 }

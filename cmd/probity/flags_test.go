@@ -95,7 +95,8 @@ func TestNumbersAreToldPlainly(t *testing.T) {
 		"user add ann@example.org --credits -5":     "user add: --credits -5: give a number from 0",
 		"verify ann@example.org --smtp-port 99999":  `--smtp-port: "99999" is not a port; write a number from 1 to 65535`,
 		"verify ann@example.org --smtp-port 0":      "--smtp-port 0: give the port that mail servers listen at, 25 on the internet",
-		"verify ann@example.org --concurrency -1":   "verify: --concurrency -1: give the number of sessions, or leave it out",
+		"verify ann@example.org --concurrency -1":   `--concurrency: "-1": give a number of sessions from 1, or leave it out`,
+		"verify ann@example.org --concurrency 0":    `--concurrency: "0": give a number of sessions from 1, or leave it out`,
 		"verify ann@example.org --timeout -5s":      "verify: --timeout must be above zero",
 		"verify ann@example.org --retry-schedule -": `--retry-schedule: "-" is not a length of time; write for example 30s, 5m or 1h30m`,
 	} {

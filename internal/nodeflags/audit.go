@@ -39,7 +39,7 @@ func (p *Probing) Audit(table *engine.Table, parts AuditOptions) (*doctor.Doctor
 	if err != nil {
 		return nil, err
 	}
-	sessions := p.Concurrency
+	sessions := int(p.Concurrency)
 	if sessions == 0 {
 		sessions = defaultMaxSessions
 	}

@@ -27,7 +27,7 @@ type Probing struct {
 	RetrySchedule       []time.Duration `help:"Waits before deferred addresses are asked again; default: the provider table's 1m,5m,15m,60m." placeholder:"1m,5m,..."`
 	Providers           string          `help:"Overrides of the provider table, TOML." type:"existingfile" placeholder:"FILE"`
 	RespectTerms        bool            `env:"PROBITY_RESPECT_TERMS" help:"Leave receivers alone whose own terms forbid to verify addresses: UNKNOWN, smtp_not_checked. doctor lists them."`
-	Concurrency         int             `help:"SMTP sessions at one time; default: from the file limit." placeholder:"N"`
+	Concurrency         Sessions        `help:"SMTP sessions at one time; default: from the file limit." placeholder:"N"`
 	AllowPrivateTargets bool            `help:"Connect to mail servers on private, loopback or link-local addresses too."`
 	SOCKS5              Proxy           `name:"socks5" env:"PROBITY_SOCKS5" help:"Connect through this SOCKS5 proxy. Others on this machine can read a password on the command line: give it by the variable or the configuration file." placeholder:"[USER:PASSWORD@]HOST:PORT"`
 }
@@ -38,9 +38,6 @@ func (p *Probing) Validate() error {
 		if _, err := engine.Parse(p.MailFrom); err != nil {
 			return fmt.Errorf("--mail-from %q: %w", p.MailFrom, err)
 		}
-	}
-	if p.Concurrency < 0 {
-		return fmt.Errorf("--concurrency %d: give the number of sessions, or leave it out", p.Concurrency)
 	}
 	for _, d := range p.RetrySchedule {
 		if d <= 0 {
@@ -72,7 +69,7 @@ func (p *Probing) Anonymous() bool {
 }
 
 // AnonymousWarning is what the user of anonymous flags must know.
-const AnonymousWarning = "no public mail server is asked without --mail-from ADDRESS and --egress LOCAL=EHLO-NAME: what only it can tell stays UNKNOWN (smtp_not_checked)"
+const AnonymousWarning = "addresses that need an SMTP check stay UNKNOWN (smtp_not_checked): to connect to public mail servers, name --egress LOCAL=EHLO-NAME and --mail-from ADDRESS"
 
 // WhyNotAnonymous says the same of one receiver.
 const WhyNotAnonymous = "public mail servers are asked with --egress and --mail-from only"
@@ -87,6 +84,18 @@ func (p *Probing) proxy() (smtp.Proxy, error) {
 		return proxy, fmt.Errorf("%w: --socks5: %w", console.ErrUsage, err)
 	}
 	return proxy, nil
+}
+
+// Sessions is a number of SMTP sessions; 0 is not given.
+type Sessions int
+
+// ParseSessions reads the number of --concurrency. A 0 is refused, as it would be taken for the default.
+func ParseSessions(text string) (Sessions, error) {
+	n, err := strconv.Atoi(text)
+	if err == nil && n < 1 {
+		err = strconv.ErrRange
+	}
+	return Sessions(n), err
 }
 
 // ResolverAddr is one --dns.

@@ -83,12 +83,12 @@ func (p *Probing) sessions() (int, error) {
 		return 0, fmt.Errorf("file limit: %w", err)
 	}
 	room := max(16, int(min(limit, 1<<20))-reservedFiles)
-	if p.Concurrency > room {
+	if int(p.Concurrency) > room {
 		return 0, fmt.Errorf("%w: --concurrency %d needs more open files than the limit of %d; raise it with ulimit -n",
 			console.ErrUsage, p.Concurrency, limit)
 	}
 	if p.Concurrency > 0 {
-		return p.Concurrency, nil
+		return int(p.Concurrency), nil
 	}
 	return min(room, defaultMaxSessions), nil
 }

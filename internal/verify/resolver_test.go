@@ -60,7 +60,7 @@ func TestRunWithoutAnyDNSAnswerFails(t *testing.T) {
 					require.NoError(t, err)
 					return
 				}
-				require.ErrorContains(t, err, "no DNS query was answered, by none of ["+server.String()+"]")
+				require.ErrorContains(t, err, "no resolver of ["+server.String()+"] answered a query")
 				require.ErrorContains(t, err, "probity doctor")
 				require.NotContains(t, err.Error(), "\n")
 			}

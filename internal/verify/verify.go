@@ -233,8 +233,8 @@ func unansweredError(n *app.Node) error {
 	if len(silent) == 0 {
 		return nil
 	}
-	return fmt.Errorf("no DNS query was answered, by none of %v: dns_error says nothing about the addresses; "+
-		"check the network, or name another resolver with --dns (probity doctor says more), and verify them again",
+	return fmt.Errorf("no resolver of %v answered a query, so dns_error says nothing about these addresses: check the network, "+
+		"or name another resolver with --dns (probity doctor tests them), and verify the addresses again",
 		silent)
 }
 

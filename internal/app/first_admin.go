@@ -18,7 +18,7 @@ import (
 	"probity/store"
 )
 
-// createFirstAdmin creates the admin of an empty store. The password is written to the disk, for the folder's owner
+// createFirstAdmin creates the admin of an empty store, and its key if --first-key names a file. The password is written to the disk, for the folder's owner
 // only, before the account: if the start ends between the two, the next one writes the file again. The password is
 // never in the log. A store with accounts and no active admin is warned of.
 func (s *Service) createFirstAdmin(ctx context.Context, w io.Writer) error {
@@ -28,6 +28,12 @@ func (s *Service) createFirstAdmin(ctx context.Context, w io.Writer) error {
 		}
 		return nil
 	}
+	keyFile := s.flags.FirstKey
+	if keyFile != "" {
+		if err := makeKeyFile(s.Disk, keyFile); err != nil {
+			return err
+		}
+	}
 	path, password := filepath.Join(s.flags.Data, datafolder.FirstPasswordFile), store.RandomPassword()
 	if err := writeSecret(s.Disk, path, password+"\n"); err != nil {
 		return fmt.Errorf("password of the first admin: %w", err)
@@ -36,9 +42,39 @@ func (s *Service) createFirstAdmin(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "This store is new. Its admin is %s, with %s; the password is in %s: read it, sign in, change it and delete the file.\nMake a key: probity key create --data %s --user %s --name first (with the server stopped)\n",
-		user.Email, console.Counted(s.flags.InitialCredits, "credit"), path, s.flags.Data, user.Email)
+	_, err = fmt.Fprintf(w, "This store is new. Its admin is %s, with %s; the password is in %s: read it, sign in, change it and delete the file.\n",
+		user.Email, console.Counted(s.flags.InitialCredits, "credit"), path)
+	if err != nil {
+		return err
+	}
+	if keyFile == "" {
+		_, err = fmt.Fprintf(w, "Make a key: probity key create --data %s --user %s --name first (with the server stopped)\n",
+			s.flags.Data, user.Email)
+		return err
+	}
+	secret, _, err := s.node.Store.CreateKey(user.ID, store.NewKey{Name: "first",
+		Scopes: store.ScopeVerify | store.ScopeJobs | store.ScopeAccount | store.ScopeAdmin}, "first start", time.Now())
+	if err != nil {
+		return fmt.Errorf("key of the first admin: %w", err)
+	}
+	if err := writeSecret(s.Disk, keyFile, secret+"\n"); err != nil {
+		return fmt.Errorf("--first-key: %w", err)
+	}
+	_, err = fmt.Fprintf(w, "An API key of this admin is in %s.\n", keyFile)
 	return err
+}
+
+// makeKeyFile makes the file of the first key, still empty, so that a name that cannot be written is an error before
+// there is an account. An empty file may be that of a start that was killed; anything else is kept.
+func makeKeyFile(disk vfs.FS, path string) error {
+	info, err := os.Stat(path)
+	if err == nil && (info.Size() > 0 || !info.Mode().IsRegular()) {
+		return fmt.Errorf("--first-key: %s is there already: name a new file", path)
+	}
+	if err := writeSecret(disk, path, ""); err != nil {
+		return fmt.Errorf("--first-key: %w", err)
+	}
+	return nil
 }
 
 // writeSecret writes a durable file that only its owner can read. It replaces an existing file.

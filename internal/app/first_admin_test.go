@@ -80,3 +80,47 @@ func TestStoreWithoutAnActiveAdminIsWarnedOf(t *testing.T) {
 	require.NoError(t, s.createFirstAdmin(t.Context(), io.Discard))
 	require.Empty(t, log.String())
 }
+
+// TestFirstKeyIsInItsFile: the key of --first-key opens everything, is made once, and only if its file could be.
+func TestFirstKeyIsInItsFile(t *testing.T) {
+	dir := t.TempDir()
+	state, err := store.Open(vfs.NewMem(), "state")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, state.Close()) }()
+	taken, path := filepath.Join(dir, "taken"), filepath.Join(dir, "first-key")
+	require.NoError(t, os.WriteFile(taken, []byte("mine"), 0o644))
+	s := &Service{Process: Process{Disk: vfs.Default}, flags: &ServeFlags{Data: dir, AdminEmail: "root@example.com"},
+		node: &Node{Store: state}}
+	var log bytes.Buffer
+	for _, wrong := range []string{taken, dir, filepath.Join(dir, "none", "first-key")} {
+		s.flags.FirstKey = wrong
+		require.ErrorContains(t, s.createFirstAdmin(t.Context(), &log), "--first-key: ")
+		require.Empty(t, state.Users(), "no account without its key")
+	}
+	kept, err := os.ReadFile(taken)
+	require.NoError(t, err)
+	require.Equal(t, "mine", string(kept))
+
+	s.flags.FirstKey = path
+	require.NoError(t, os.WriteFile(path, nil, 0o644), "a start that was killed")
+	require.NoError(t, s.createFirstAdmin(t.Context(), &log))
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode())
+	written, err := os.ReadFile(path)
+	require.NoError(t, err)
+	secret := strings.TrimSpace(string(written))
+	require.Contains(t, log.String(), path)
+	require.NotContains(t, log.String(), secret)
+	id, err := state.Authenticate(secret, time.Now())
+	require.NoError(t, err)
+	require.False(t, id.Test)
+	for _, scope := range []store.Scopes{store.ScopeVerify, store.ScopeJobs, store.ScopeAccount, store.ScopeAdmin} {
+		require.True(t, id.MayUse(scope), scope.Names())
+	}
+
+	require.NoError(t, s.createFirstAdmin(t.Context(), &log))
+	keys, err := state.Keys(id.User.ID)
+	require.NoError(t, err)
+	require.Len(t, keys, 1, "a later start makes no key")
+}

@@ -27,6 +27,7 @@ type ServeFlags struct {
 	AllowPrivateCallbacks []netip.Prefix `help:"Private networks that callbacks may go to; repeatable." placeholder:"CIDR"`
 	InitialCredits        int64          `help:"Credits of the admin that an empty store is given." default:"1000000"`
 	AdminEmail            string         `help:"E-mail of that admin." default:"admin@localhost.localdomain"`
+	FirstKey              string         `help:"New file for an API key of that admin, with all scopes." type:"path" placeholder:"FILE"`
 	PublishDocs           bool           `help:"Serve /docs and /openapi.json." default:"true" negatable:""`
 	PublicPerDay          int            `help:"Anonymous verifications a day, of all clients together." default:"1000"`
 	DiskFloor             int64          `help:"Free bytes below which uploads are refused." default:"1073741824"`

@@ -58,7 +58,8 @@ func fishCondition(path string) string {
 	if path == "" {
 		return "__fish_use_subcommand"
 	}
-	return "__fish_seen_subcommand_from " + strings.Join(strings.Fields(path), "; and __fish_seen_subcommand_from ")
+	const seen = "__fish_seen_subcommand_from "
+	return seen + strings.Join(strings.Fields(path), "; and "+seen)
 }
 
 // writeBash writes one function for bash; zsh runs it through bashcompinit. Flags are completed once a dash is typed, so

@@ -62,8 +62,8 @@ func fishCondition(path string) string {
 	return seen + strings.Join(strings.Fields(path), "; and "+seen)
 }
 
-// writeBash writes one function for bash; zsh runs it through bashcompinit. Flags are completed once a dash is typed, so
-// that file names can be until then.
+// writeBash writes one function for bash; zsh runs it through bashcompinit. Flags are completed once a dash is typed,
+// so that file names can be until then.
 func writeBash(b *strings.Builder, shell string, paths []string, words map[string]string) {
 	if shell == "zsh" {
 		b.WriteString("autoload -U +X bashcompinit && bashcompinit\n")

@@ -41,10 +41,10 @@ func warnOfUnknownVariables(con *console.IO, app *kong.Application) {
 		if !strings.HasPrefix(name, variablePrefix) || slices.Contains(known, name) {
 			continue
 		}
-		nearest := slices.MinFunc(known, func(a, b string) int {
+		similar := slices.MinFunc(known, func(a, b string) int {
 			return cmp.Compare(providerview.EditDistance(name, a), providerview.EditDistance(name, b))
 		})
 		fmt.Fprintf(con.Err, "warning: no command reads the environment variable %s; the nearest known name is %s\n",
-			console.Printable(name), nearest)
+			console.Printable(name), similar)
 	}
 }

@@ -18,9 +18,10 @@ import (
 	"probity/store"
 )
 
-// createFirstAdmin creates the admin of an empty store, and its key if --first-key names a file. The password is written to the disk, for the folder's owner
-// only, before the account: if the start ends between the two, the next one writes the file again. The password is
-// never in the log. A store with accounts and no active admin is warned of.
+// createFirstAdmin creates the admin of an empty store, and its key if --first-key names a file. The password is
+// written to the disk, for the folder's owner only, before the account: if the start ends between the two, the next one
+// writes the file again. Neither password nor key is ever in the log. A store with accounts and no active admin is
+// warned of.
 func (s *Service) createFirstAdmin(ctx context.Context, w io.Writer) error {
 	if users := s.node.Store.Users(); len(users) > 0 {
 		if !slices.ContainsFunc(users, store.User.IsActiveAdmin) {

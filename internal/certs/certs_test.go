@@ -228,8 +228,8 @@ func FuzzParseKeys(f *testing.F) {
 	})
 }
 
-// TestFleetSaysAtItsEndWhatIsNext: it makes all certificates, so that its last line is not that of init, and is the same
-// when nothing is missing.
+// TestFleetSaysAtItsEndWhatIsNext: it makes all certificates, so that its last line is not that of init, and is the
+// same when nothing is missing.
 func TestFleetSaysAtItsEndWhatIsNext(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "fleet")
 	for range 2 {

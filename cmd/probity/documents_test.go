@@ -54,7 +54,7 @@ var elsewhere = regexp.MustCompile(`(?m)^(make|CGO_ENABLED=0 go build|systemctl|
 var endlessServer = regexp.MustCompile(`(?m)^(bin/probity serve [^&\n]*)$`)
 
 // walkDeadline bounds the commands of one document.
-const walkDeadline = 40 * time.Second
+const walkDeadline = 3 * time.Minute
 
 // beforeCommands makes curl wait for a server that starts, fail when it is refused, and keep the answers, of which the
 // last has the job.

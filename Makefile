@@ -108,10 +108,10 @@ makespan: ## the time that a list of MAKESPAN rows takes with the shipped budget
 history: ## start, retention and erasure with a million expired jobs, 8,000 kept ones and 100,000 accounts
 	PROBITY_HISTORY_JOBS=1000000 $(GO) test -count=1 -v -timeout 1h -run '^TestHistoryDelaysNothing$$' ./coordinator
 
-# The nodes are another process and answer at once, so that the coordinator is all that is measured.
 why: ## whether the times that are told of slow receivers come true, over 16 runs in virtual time
 	PROBITY_WHY_RUNS=16 $(GO) test -count=1 -v -run '^TestWhyTellsTheTruth$$' ./tests/node
 
+# The nodes are another process and answer at once, so that the coordinator is all that is measured.
 rowcost: ## a coordinator's CPU for a row with 1,000 probers, compared with 3
 	PROBITY_ROW_COST=1 $(GO) test -count=1 -v -timeout 30m -run '^TestRowCostsTheSameInALargeFleet$$' ./tests/fleet
 

@@ -138,11 +138,11 @@ func (c demoCmd) verifySample(ctx context.Context, con *console.IO, s *app.Servi
 			c.keepCommand(dashboard))
 	}
 	fmt.Fprintf(con.Err, `Look into one row, or go on with the API:
-  curl -s %[1]s/v1/verify/single -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' -d '{"email":"ADDRESS","details":true}'
+  curl -s %[1]s/v1/verify/single -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' -d '{"email":"%[4]s","details":true}'
   curl -s %[1]s/v1/verify/bulk -H 'Authorization: Bearer %[2]s' -F file=@%[3]s
   curl -s %[1]s/v1/credits -H 'Authorization: Bearer %[2]s'
 To be called back, add -F callback_url=URL to the list; here it may be on loopback. The API is described at %[1]s/docs.
-`, base, key, files.list)
+`, base, key, files.list, internet.World.Addresses("postfix", 1)[0])
 	<-ctx.Done()
 	return nil
 }

@@ -95,10 +95,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		return nil, err
 	}
 	s.widgetPage, s.reasonsBody = httpd.NewPage(widgetScript, "text/javascript; charset=utf-8"), reasons.JSON()
-	if s.descriptionPage, err = apidocs.Description(descriptionJSON); err != nil {
-		return nil, err
-	}
-	if s.docsPage, err = apidocs.Page(webFiles); err != nil {
+	if s.docsPage, s.descriptionPage, err = apidocs.Build(descriptionJSON); err != nil {
 		return nil, err
 	}
 	s.dashboard.searcher, s.dashboard.started = rowsearch.New(), s.now()

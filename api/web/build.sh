@@ -20,7 +20,6 @@ done
 # Names change with contents: a Go build that runs meanwhile loses no file that the new page has as well.
 mkdir -p dist/assets
 cp .dist/assets/* dist/assets/
-cp .dist/docs.html dist/docs.html
 cp .dist/index.html dist/index.html
 for file in dist/assets/*; do
 	[ -f ".$file" ] || rm "$file"

@@ -12,8 +12,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     reportCompressedSize: false,
-    chunkSizeWarningLimit: 1600,
-    rolldownOptions: { input: ["index.html", "docs.html"] },
+    chunkSizeWarningLimit: 900,
   },
   test: { environment: "happy-dom", include: ["src/**/*.test.{ts,tsx}"] },
 });

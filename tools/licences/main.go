@@ -212,8 +212,7 @@ func recognise(text string) string {
 	return unrecognised
 }
 
-// bundled lists the packages of a lock file that are not development tools; those that are installed on some machines
-// only are parts of such tools.
+// bundled lists the packages of a lock file that are not development tools.
 func bundled(path string) ([]part, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -222,8 +221,7 @@ func bundled(path string) ([]part, error) {
 	var lock struct {
 		Packages map[string]struct {
 			Version, License string
-			Dev, DevOptional bool
-			Optional         bool
+			Dev, Optional    bool
 		}
 	}
 	if err := json.Unmarshal(data, &lock); err != nil {
@@ -231,8 +229,7 @@ func bundled(path string) ([]part, error) {
 	}
 	var parts []part
 	for place, p := range lock.Packages {
-		tool := p.Dev || p.DevOptional || p.Optional
-		if at := strings.LastIndex(place, "node_modules/"); at >= 0 && !tool {
+		if at := strings.LastIndex(place, "node_modules/"); at >= 0 && !p.Dev {
 			texts, err := textsIn(filepath.Join(filepath.Dir(path), place))
 			if err != nil {
 				return nil, fmt.Errorf("%w: run npm ci in api/web", err)

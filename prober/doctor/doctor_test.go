@@ -109,7 +109,7 @@ var misconfigurations = []struct {
 	{"list lists the world", func(w *fakeInternet) { w.add("1.0.0.127.list.test. A 127.0.0.2") }, "dnsbl", Unknown,
 		"lists every address", "remove the list"},
 	{"list answers nonsense", func(w *fakeInternet) { w.add("1.0.0.25.list.test. A 25.3.3.3") }, "dnsbl", Unknown,
-		"no listing", "remove the list"},
+		"does not mean a listing", "remove the list"},
 	{"no MAIL FROM", func(w *fakeInternet) { w.cfg.MailFrom = "" }, "mail-from", Fail, "no MAIL FROM", "--mail-from"},
 	{"bad MAIL FROM", func(w *fakeInternet) { w.cfg.MailFrom = "probe at sender" }, "mail-from", Fail,
 		"not an e-mail address", "--mail-from"},

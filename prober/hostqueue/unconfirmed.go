@@ -58,7 +58,6 @@ func (r *Replies) RecordRefusals(g *Group, refused, limit int, seen []Answer) {
 		q.refusing = refused > 0 || limit > 0 && len(q.inFlight) > 0
 		q.suspect = limit > 0 && refused >= max(1, limit/2)
 	}
-	q.lastStart = q.set.Answers
 	for k, a := range slices.Backward(seen) {
 		s := engine.Sighting{Subject: g.Recipients[a.Recipient].subject(), Host: q.Name, Reply: a.Reply,
 			Finding: a.Finding, At: r.Now}
@@ -126,7 +125,8 @@ func (d *Domain) isConfirmed(p *Probe, now time.Time) bool {
 // accept every recipient of a connection over which they have refused some. So a refusal over another counts where the
 // target's connection refused some recipient too, and some connection, now or before, more than the target's had.
 func (q *Queue) refusedAfter(p *Probe) bool {
-	return p.over.Refused > p.refusedBefore ||
+	// the connection may have served another host since: this one must have refused a recipient, too
+	return p.over.Refused > p.refusedBefore && q.lastRefused > p.lastAnswer ||
 		q.memory.checks(p.over) && q.confirmedUpTo >= p.lastAnswer && q.memory.mostRefused > p.refusedBefore
 }
 

@@ -82,8 +82,8 @@ type Queue struct {
 	refusing bool        // it refused a recipient in this hour, or may be about to: see unconfirmed.go
 	suspect  bool        // half of what it may refuse in an hour was refused: see suspect_decoy.go
 	inFlight []sentGroup // groups of transactions in flight
-	// By the set's count of answers: a recipient sent after the acceptances up to confirmedUpTo was refused, the last one
-	// with the answer lastRefused.
+	// By the set's count of answers: a recipient sent after the acceptances up to confirmedUpTo was refused, the last
+	// one with the answer lastRefused.
 	confirmedUpTo, lastRefused uint64
 	refusal                    *engine.Witness // of lastRefused
 	unconfirmed                []*Domain       // whose accepted probes wait for any refusal

@@ -6,7 +6,7 @@ export CGO_ENABLED := 0
 # The race detector, where it builds: it needs a C compiler. DETECTOR=-race insists on it. It is looked for once, where it is used.
 DETECTOR = $(eval DETECTOR := $$(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race))$(DETECTOR)
 # The longest first.
-RACE := ./cmd/... ./prober/... ./coordinator/... ./tests/fleet ./tests/node ./store/... ./internal/... ./api/httpd ./bench/sim/... ./engine/dns ./engine/smtp
+RACE := ./tests/service ./cmd/... ./prober/... ./coordinator/... ./tests/fleet ./tests/node ./store/... ./internal/... ./api/httpd ./bench/sim/... ./engine/dns ./engine/smtp
 FUZZTIME ?= 500x
 ROWS ?= 20000
 CUT ?= 3m
@@ -60,7 +60,7 @@ kills: root ## SIGKILL of each prober each minute (EACH) of an hour, in network 
 	PROBITY_KILLS_EACH=$(EACH) $(GO) test -v -count=1 -timeout 90m -run '^TestKilledProbersKeepTheHour$$' ./tests/process
 
 serve-kills: ## SIGKILLS SIGKILLs of one server, at random moments, while it has a job of KILLED_ROWS rows
-	PROBITY_SERVE_KILLS=$(SIGKILLS) PROBITY_SERVE_KILLS_ROWS=$(KILLED_ROWS) $(GO) test -v -count=1 -timeout 1h -run '^TestServeIsKilledAndItsJobIsExact$$' ./cmd/probity
+	PROBITY_SERVE_KILLS=$(SIGKILLS) PROBITY_SERVE_KILLS_ROWS=$(KILLED_ROWS) $(GO) test -v -count=1 -timeout 1h -run '^TestServeIsKilledAndItsJobIsExact$$' ./tests/service
 
 fair: ## single calls and small lists while one of FAIR rows is under way, in virtual time
 	PROBITY_FAIR_ROWS=$(FAIR) $(GO) test -v -count=1 -timeout 1h -run '^TestFleetIsFair$$' ./tests/fleet
@@ -86,7 +86,7 @@ test-calm: ## a part of make test: what runs without the race detector (internal
 	$(GO) test -v -vet=off -timeout 40m $$(sh tools/spared.sh Spare SpareByDay)
 
 test-rest: ## a part of make test: packages without goroutines
-	packages="$$($(GO) list ./...)" && $(GO) test -v -vet=off $$(echo "$$packages" | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/ -e /tests/fleet -e /tests/node -e /tests/process -e /internal/ -e /api/httpd)
+	packages="$$($(GO) list ./...)" && $(GO) test -v -vet=off $$(echo "$$packages" | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/ -e /tests/fleet -e /tests/node -e /tests/process -e /tests/service -e /internal/ -e /api/httpd)
 
 # What make test does not give the race detector the time for, and a job five times as long as there.
 race: ## what make test runs without the race detector because it takes long, with it
@@ -162,7 +162,7 @@ bench-peers: build ## Probity next to other libraries
 SEED ?= 1
 TIME ?= 15m
 torture: ## faults from a seed against processes of every part: make torture SEED=7 TIME=15m
-	PROBITY_TORTURE_SEED=$(SEED) PROBITY_TORTURE_TIME=$(TIME) $(GO) test -count=1 -v -timeout 3h -run '^TestTorture' ./cmd/probity
+	PROBITY_TORTURE_SEED=$(SEED) PROBITY_TORTURE_TIME=$(TIME) $(GO) test -count=1 -v -timeout 3h -run '^TestTorture' ./tests/service
 
 published: ## the module under another name, fetched and installed from a module proxy of files
 	PROBITY_PUBLISHED=1 $(GO) test -count=1 -v -timeout 30m ./tests/published

@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"probity/tests/harness"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"probity": main, faultyDiskProgram: faultyDiskMain,
-		killedErasureProgram: killedErasureMain})
+	testscript.Main(m, map[string]func(){"probity": main, harness.FaultyDiskProgram: faultyDiskMain})
 }
 
 // TestScripts runs the command line as a user would: each script in testdata/script is one story.

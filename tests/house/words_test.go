@@ -64,8 +64,9 @@ var replacedWords = map[string]string{
 
 // partsOf are the packages that were taken out of a package: its words are replaced there, too.
 var partsOf = map[string][]string{
-	"bench":       {"bench/baseline", "bench/process"},
-	"cmd/probity": {"internal/app", "internal/explain", "internal/nodeflags", "internal/progress", "internal/verify"},
+	"bench": {"bench/baseline", "bench/process"},
+	"cmd/probity": {"internal/app", "internal/explain", "internal/nodeflags", "internal/progress", "internal/verify",
+		"tests/service"},
 	"coordinator": {"coordinator/erase", "coordinator/ingest", "coordinator/jobdir"},
 	"prober":      {"prober/admission", "prober/budget", "prober/rtt", "prober/source", "prober/trace"},
 }

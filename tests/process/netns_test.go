@@ -72,7 +72,7 @@ func inNetworkNamespaces(t *testing.T, patience time.Duration, do func(*netnsTes
 			t.Skipf("this machine forbids bridges: %v: %s", err, words)
 		}
 	}
-	harness.DependOnSources(t, filepath.Join("..", ".."))
+	harness.DependOnSources(t)
 	inner := exec.Command("ip", "netns", "exec", name, os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v",
 		"-test.timeout", (patience + time.Minute).String())
 	inner.Env = append(os.Environ(), netnsTestEnv+"="+name)

@@ -66,7 +66,6 @@ func TestReceiversHaveTheWholeCallback(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	t.Cleanup(cancel)
-	harness.DependOnSources(t, "../..")
 	s := startService(ctx, t)
 	t.Run("go net/http", func(t *testing.T) {
 		bodies := filepath.Join(t.TempDir(), "bodies")

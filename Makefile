@@ -199,6 +199,9 @@ mta: root ## verdicts on mailboxes of real mail servers, each in a system of its
 	$(GO) build -o "$(MTA_CACHE)/bin/probity" ./cmd/probity
 	PROBITY_MTA="$(MTA_CACHE)" $(GO) test -v -count=1 -parallel 32 -timeout 15m ./tests/mta
 
+recording: ## docs/img/terminal.svg anew, which README shows
+	sh tools/recording.sh
+
 licences: ## docs/licences.md anew
 	cd tools && $(GO) run ./licences ..
 

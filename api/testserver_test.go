@@ -113,9 +113,6 @@ func (s *syncedBuffer) String() string {
 	return s.b.String()
 }
 
-// shippedTable is built once: a table never changes.
-var shippedTable = sync.OnceValue(engine.DefaultTable)
-
 // newTestServer starts a server as in production, except for what change changes.
 func newTestServer(t testing.TB, change func(*Config)) *testServer {
 	t.Helper()
@@ -123,7 +120,7 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 		contract: newContract(t)}
 	w.level.Set(slog.LevelDebug)
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: &w.level}))
-	table := shippedTable()
+	table := engine.DefaultTable()
 	w.prober = &fakeProber{table: table}
 	var err error
 	w.store, err = store.Open(w.fs, "state")

@@ -31,7 +31,7 @@ func (p *otherTableProber) Single(ctx context.Context, a wire.SingleRequest) (wi
 
 // A single call during a change of the provider table is routed again with the new table; it does not fail.
 func TestSingleIsReroutedOnTableChange(t *testing.T) {
-	next, err := table().Override([]byte(`retry_schedule = ["2m"]`))
+	next, err := engine.DefaultTable().Override([]byte(`retry_schedule = ["2m"]`))
 	require.NoError(t, err)
 	p := &otherTableProber{table: next}
 	w := newTestEnv(t, vfs.NewMem(), func(w *testEnv, c *Config) {
@@ -43,7 +43,7 @@ func TestSingleIsReroutedOnTableChange(t *testing.T) {
 	require.Equal(t, fakeVerdict(parse(t, "a@x.example")).Reason, a.Verdict.Reason)
 	require.Equal(t, 2, p.asks)
 
-	p.table, p.switchTable = table(), func() {}
+	p.table, p.switchTable = engine.DefaultTable(), func() {}
 	_, err = w.c.Single(t.Context(), Request{Email: "a@x.example"})
 	require.ErrorIs(t, err, wire.ErrOtherTable, "and it ends where the tables never agree")
 	require.Equal(t, 2+tableTries, p.asks)

@@ -182,17 +182,14 @@ type testEnv struct {
 	stop   context.CancelFunc
 }
 
-// table is read once: it is immutable.
-var table = sync.OnceValue(engine.DefaultTable)
-
 func newTestEnv(t testing.TB, fs vfs.FS, set ...func(*testEnv, *Config)) *testEnv {
 	t.Helper()
-	w := &testEnv{fs: fs, dns: &fakeDNS{table: table(), asked: map[string]int{}},
+	w := &testEnv{fs: fs, dns: &fakeDNS{table: engine.DefaultTable(), asked: map[string]int{}},
 		prober: &fakeProber{settled: map[uint32]int{}}}
 	var err error // the store makes the folder durable
 	w.store, err = store.Open(fs, "data/state")
 	require.NoError(t, err)
-	cfg := Config{Store: w.store, FS: fs, Dir: "data", Resolver: w.dns, Prober: w.prober, Table: table(),
+	cfg := Config{Store: w.store, FS: fs, Dir: "data", Resolver: w.dns, Prober: w.prober, Table: engine.DefaultTable(),
 		Lists: fakeLists{}}
 	for _, s := range set {
 		s(w, &cfg)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -33,14 +34,16 @@ type Table struct {
 // Rule is the rule with an id; nil for a rule of the program's own, such as decoy/refused.
 func (t *Table) Rule(id string) *Rule { return t.rules[id] }
 
-// DefaultTable is the shipped table.
-func DefaultTable() *Table {
+// DefaultTable returns the shipped table, which is read once.
+func DefaultTable() *Table { return defaultTable() }
+
+var defaultTable = sync.OnceValue(func() *Table {
 	t, err := ParseTable(shippedTable)
 	if err != nil {
 		panic("BUG: embedded providers.toml: " + err.Error())
 	}
 	return t
-}
+})
 
 // Hash identifies the content of the table: two nodes with the same hash have the same rules and limits.
 func (t *Table) Hash() [8]byte { return t.hash }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -26,8 +27,10 @@ const version = "probity-lists 2"
 // ErrRefused is the sentinel for a file that is broken or implausible.
 var ErrRefused = errors.New("lists refused")
 
-// Default reads the embedded lists. Call it once and share the Set.
-func Default() (*Set, error) { return load(embedded) }
+// Default returns the embedded lists, which are read once.
+func Default() (*Set, error) { return embeddedSet() }
+
+var embeddedSet = sync.OnceValues(func() (*Set, error) { return load(embedded) })
 
 // load reads lists that the generator packed with zstd.
 func load(packed string) (*Set, error) {

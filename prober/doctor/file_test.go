@@ -7,12 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/engine"
 	"probity/internal/detector"
 )
 
 // remarks are those of a file as "line key: what", the level first.
 func remarks(t *testing.T, file string) []string {
-	table, list := CheckProviders(shippedTable(), []byte(file))
+	table, list := CheckProviders(engine.DefaultTable(), []byte(file))
 	var out []string
 	for _, r := range list {
 		require.Equal(t, r.Severity == Fail, table == nil)
@@ -138,7 +139,7 @@ action = "slow"
 }
 
 func TestShippedRulesHaveSourceAndDate(t *testing.T) {
-	table := shippedTable()
+	table := engine.DefaultTable()
 	for _, p := range table.Providers {
 		require.NotEmpty(t, p.Source, p.ID)
 		require.NotEmpty(t, p.Date, p.ID)
@@ -157,7 +158,7 @@ func TestShippedRulesHaveSourceAndDate(t *testing.T) {
 func FuzzCheckProviders(f *testing.F) {
 	f.Add("[[provider]]\nid = \"google\"\nlimits = {connections = \"x\"}\n[[provider.rule]]\nid = \"a\"\ntext = [\"(\"]\n[[veto]]\nexcept = [\"(\"]\n[rule]\nid = 1")
 	f.Add("speedup = \"2\"\n[provider]\nid = 1\nrule = [{id = \"a\"}]\n[defaults]\nlimits = 3\nretry_schedule = [1]")
-	shipped := shippedTable()
+	shipped := engine.DefaultTable()
 	f.Fuzz(func(t *testing.T, file string) {
 		table, list := CheckProviders(shipped, []byte(file))
 		if table == nil && len(list) == 0 {

@@ -59,9 +59,6 @@ in.sender.org.            300 IN A    25.0.0.2
 .                         300 IN NS   a.root-servers.net.
 `
 
-// shippedTable is read once: it is immutable.
-var shippedTable = sync.OnceValue(engine.DefaultTable)
-
 func newFakeInternet(t *testing.T) *fakeInternet {
 	fs := vfs.NewMem()
 	require.NoError(t, fs.MkdirAll("/data", 0o755))
@@ -248,7 +245,7 @@ func (w *fakeInternet) audit() *Report {
 
 // respectfulTable is the shipped table, obeying the terms of receivers.
 var respectfulTable = sync.OnceValue(func() *engine.Table {
-	table, err := shippedTable().RespectTerms()
+	table, err := engine.DefaultTable().RespectTerms()
 	if err != nil {
 		panic(err)
 	}

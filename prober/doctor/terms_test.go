@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"probity/engine"
 )
 
 // TestTermsFindings: the audit lists them, and is content where they are left alone.
@@ -20,6 +22,6 @@ func TestTermsFindings(t *testing.T) {
 	}
 	w := newFakeInternet(t)
 	require.Equal(t, map[string]Severity{"outlook": OK}, found(w))
-	w.cfg.Table = shippedTable()
+	w.cfg.Table = engine.DefaultTable()
 	require.Equal(t, map[string]Severity{"outlook": Warn}, found(w))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 
-	"probity/api/compare"
 	"probity/api/httpd"
 	"probity/coordinator/results"
 )
@@ -23,6 +22,6 @@ func compareJob(c *call) error {
 	if err := checkResultsReady(j, f); err != nil {
 		return err
 	}
-	return compare.Send(c.srv.http.StopContext(), c.Call, c.srv.comparing, j,
+	return c.srv.comparisons.Send(c.srv.http.StopContext(), c.Call, j,
 		func(ctx context.Context, w io.Writer) error { return c.srv.deps.Coordinator.Results(ctx, j.ID, f, w) })
 }

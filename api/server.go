@@ -70,7 +70,7 @@ type Server struct {
 	secure           bool                          // clients use TLS, to us or to a proxy
 	auditedDownloads *lru.Cache[string, time.Time] // when a download (job and note) was recorded
 	backupRunning    atomic.Bool                   // a backup is in progress: one at a time
-	comparing        compare.Slot
+	comparisons      *compare.Queue
 }
 
 // New makes a server from its dependencies. An error says what is wrong with the configuration.
@@ -79,7 +79,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, deps: deps, log: deps.Log, now: deps.Now, comparing: compare.NewSlot()}
+	s := &Server{cfg: cfg, deps: deps, log: deps.Log, now: deps.Now, comparisons: compare.NewQueue()}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -25,29 +25,31 @@ const (
 	fewExamples  = 3 // unless the request says how many
 )
 
-// patience is how long a comparison waits for the one before it.
+// patience is how long a comparison waits for those before it.
 const patience = 20 * time.Second
 
-// Slot is held by the comparison that is being made.
-type Slot chan struct{}
+// Queue is where comparisons wait for those before them.
+type Queue struct {
+	slot  chan struct{} // held by the comparison in progress
+	turns pipeline.Turns
+}
 
-// NewSlot makes a Slot for one comparison at a time.
-func NewSlot() Slot { return make(Slot, 1) }
+// NewQueue makes a Queue.
+func NewQueue() *Queue { return &Queue{slot: make(chan struct{}, 1)} }
 
 // Send compares what another verifier found, which is in the request, with the results of a job. write writes them in
 // JSONL.
-func Send(ctx context.Context, c *httpd.Call, slot Slot, j *store.Job,
+func (q *Queue) Send(ctx context.Context, c *httpd.Call, j *store.Job,
 	write func(context.Context, io.Writer) error) error {
 	examples, err := c.QueryNumber("examples", fewExamples, 0, maxExamples)
 	if err != nil {
 		return err
 	}
-	waiting, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if err := pipeline.Acquire(waiting, slot); err != nil {
-		return httpd.Busy("Another comparison is being made")
+	done, err := q.begin(ctx, j.Account)
+	if err != nil {
+		return err
 	}
-	defer func() { <-slot }()
+	defer done()
 	theirs, err := readTheirs(c)
 	if err != nil {
 		return err
@@ -58,6 +60,25 @@ func Send(ctx context.Context, c *httpd.Call, slot Slot, j *store.Job,
 		return err
 	}
 	return c.SendJSON(httpd.StatusOK, comparer.Result(int(j.Unique)))
+}
+
+// begin waits until a comparison of an account may be made; the caller calls done afterwards. Of each account one waits
+// for the slot, so that an account that sends many does not keep the others from it.
+func (q *Queue) begin(ctx context.Context, account string) (done func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	endTurn, err := q.turns.Begin(ctx, account)
+	if err != nil {
+		return nil, httpd.Busy("Other comparisons of your account are in progress")
+	}
+	if err := pipeline.Acquire(ctx, q.slot); err != nil {
+		endTurn()
+		return nil, httpd.Busy("The server is busy with other comparisons")
+	}
+	return func() {
+		<-q.slot
+		endTurn()
+	}, nil
 }
 
 // readTheirs reads the results of the other verifier.

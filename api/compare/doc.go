@@ -3,6 +3,6 @@
 //
 // Invariants:
 //  1. Nothing of a request is kept.
-//  2. One comparison is made at a time: it reads all results of the job.
+//  2. One comparison is made at a time, since it reads all results of the job. Accounts take turns.
 //  3. A file that cannot be read is refused with its line and what to do.
 package compare

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"probity/api/httpd"
+	"probity/internal/pipeline"
 )
 
 // The bounds of a search: its duration, searches at one time, bytes of a line.
@@ -23,7 +24,7 @@ var errLimitReached = errors.New("enough was found")
 // Searcher runs searches.
 type Searcher struct {
 	slots chan struct{} // one for each search in progress
-	turns accountTurns
+	turns pipeline.Turns
 }
 
 // New makes a Searcher.
@@ -35,17 +36,15 @@ func (s *Searcher) Scan(ctx context.Context, account string, write func(context.
 	visit func([]byte) error) (whole bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	done, err := s.turns.begin(ctx, account)
+	done, err := s.turns.Begin(ctx, account)
 	if err != nil {
 		return false, httpd.Busy("Other searches of your account are under way")
 	}
 	defer done()
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-ctx.Done():
+	if err := pipeline.Acquire(ctx, s.slots); err != nil {
 		return false, httpd.Busy("The server is busy with other searches")
 	}
+	defer func() { <-s.slots }()
 	r, w := io.Pipe()
 	var writer sync.WaitGroup
 	writer.Go(func() { w.CloseWithError(write(ctx, w)) })
@@ -61,38 +60,4 @@ func (s *Searcher) Scan(ctx context.Context, account string, write func(context.
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// accountTurns lets one search of each account run, so that no account takes all slots.
-type accountTurns struct {
-	mu      sync.Mutex
-	running map[string]chan struct{} // by account, closed when its search ends; guarded by mu
-}
-
-// begin waits until no search of the account runs, at most until ctx ends; the caller calls done afterwards.
-func (a *accountTurns) begin(ctx context.Context, account string) (done func(), err error) {
-	for {
-		a.mu.Lock()
-		other := a.running[account]
-		if other == nil {
-			if a.running == nil {
-				a.running = make(map[string]chan struct{})
-			}
-			mine := make(chan struct{})
-			a.running[account] = mine
-			a.mu.Unlock()
-			return func() {
-				a.mu.Lock()
-				defer a.mu.Unlock()
-				delete(a.running, account)
-				close(mine)
-			}, nil
-		}
-		a.mu.Unlock()
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
 }

@@ -163,7 +163,7 @@ var importRules = map[string][]string{
 		"store", "store/history"},
 	"api/listform": {"api/httpd", "coordinator", "coordinator/callback", "coordinator/csvfile", "coordinator/ingest",
 		"internal/shownname"},
-	"api/rowsearch": {"api/httpd"},
+	"api/rowsearch": {"api/httpd", "internal/pipeline"},
 	"api/record":    {"coordinator", "coordinator/csvfile", "coordinator/why", "engine", "store", "internal/jsontext"},
 	"bench/report":  {},
 	"coordinator/chunks": {"engine", "internal/pipeline", "prober/wire", "prober/wire/press", "coordinator/csvfile",

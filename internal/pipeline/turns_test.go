@@ -1,4 +1,4 @@
-package rowsearch
+package pipeline
 
 import (
 	"context"
@@ -10,16 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOneSearchOfAnAccountRuns: 64 searches of one account take one slot, and end one after another.
-func TestOneSearchOfAnAccountRuns(t *testing.T) {
+// TestOneTaskOfAnAccountRuns: 64 tasks of one account run one after another.
+func TestOneTaskOfAnAccountRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns accountTurns
-		done, err := turns.begin(t.Context(), "ann")
+		var turns Turns
+		done, err := turns.Begin(t.Context(), "ann")
 		require.NoError(t, err)
 		var running, ended atomic.Int32
 		for range 64 {
 			go func() {
-				done, err := turns.begin(t.Context(), "ann")
+				done, err := turns.Begin(t.Context(), "ann")
 				if err != nil {
 					return
 				}
@@ -33,12 +33,12 @@ func TestOneSearchOfAnAccountRuns(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Zero(t, running.Load())
-		other, err := turns.begin(t.Context(), "bo")
+		other, err := turns.Begin(t.Context(), "bo")
 		require.NoError(t, err, "another account does not wait")
 		other()
 		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = turns.begin(impatient, "ann")
+		_, err = turns.Begin(impatient, "ann")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		done()
 		time.Sleep(65 * time.Second)

@@ -103,8 +103,10 @@ func (job *Job) byRoute(w Wait, rows []wire.Row, refused float64) []Wait {
 	for _, one := range divided {
 		if len(divided) == 1 {
 			one.Rows = min(one.Rows, w.Rows)
+		} else if w.Held < w.Rows {
+			one.Held = 0 // which of them are held is not told
 		} else {
-			one.Held = 0
+			one.Held = one.Rows
 		}
 		waits = append(waits, *one)
 	}

@@ -12,19 +12,39 @@ import (
 	"probity/prober/wire"
 )
 
-// TestADecoyIsExpectedOnce: rows of a domain whose decoy was answered need budgets for themselves only.
-func TestADecoyIsExpectedOnce(t *testing.T) {
-	table := engine.DefaultTable()
+// TestHeldRowsOfSeveralRoutesAreTold: where a prober holds all rows of a chunk, those of each route are held.
+func TestHeldRowsOfSeveralRoutesAreTold(t *testing.T) {
 	job := start(eightSources(0), 100)
-	var rows []wire.Row
-	for _, domain := range []string{"shop.example", "club.example"} {
+	rows := rowsOf(t, 10, "shop.example", "club.example")
+	held := func(n int64) (all int64) {
+		for _, w := range job.byRoute(Wait{Kind: WaitAnswer, Rows: 20, Held: n}, rows, 0.5) {
+			all += w.Held
+		}
+		return all
+	}
+	require.EqualValues(t, 20, held(20))
+	require.Zero(t, held(19), "one is being asked, and which is not told")
+}
+
+// rowsOf is so many rows of each domain.
+func rowsOf(t *testing.T, each int, domains ...string) (rows []wire.Row) {
+	t.Helper()
+	table := engine.DefaultTable()
+	for _, domain := range domains {
 		route := table.NewRoute([]engine.MX{{Host: "mx." + domain}})
-		for i := range 10 {
+		for i := range each {
 			address, err := engine.Parse(fmt.Sprintf("user%d@%s", i, domain))
 			require.NoError(t, err)
 			rows = append(rows, wire.Row{Address: address, Route: &route})
 		}
 	}
+	return rows
+}
+
+// TestADecoyIsExpectedOnce: rows of a domain whose decoy was answered need budgets for themselves only.
+func TestADecoyIsExpectedOnce(t *testing.T) {
+	job := start(eightSources(0), 100)
+	rows := rowsOf(t, 10, "shop.example", "club.example")
 	due := func() map[string]plan.Load {
 		found := map[string]plan.Load{}
 		for _, w := range job.byRoute(Wait{Rows: 20}, rows, 0.5) {

@@ -186,7 +186,7 @@ func (f *Facts) addTo(r *Receiver, key string, w *dispatch.Wait) {
 	case dispatch.WaitAnswer:
 		one := f.heldBack(key, w.Source)
 		held := w.Held
-		// which of the tail's rows are held is not told, but what holds them is
+		// which rows of a chunk of several routes are held is not told unless all are, but what holds them is
 		if w.Class == chunks.ClassTail && one.For != "" {
 			held = w.Rows
 		}

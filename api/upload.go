@@ -108,7 +108,7 @@ func (s *Server) addPreview(r *record.Job) error {
 	if err != nil || j.State != store.JobReady {
 		return err
 	}
-	p, err := s.deps.Coordinator.Preview(j)
+	p, err := s.deps.Coordinator.Preview(s.http.DrainContext(), j)
 	if err == nil {
 		r.SetPreview(p)
 	} else if now, again := s.deps.Coordinator.Job(r.ID); again != nil || now.State != store.JobReady {

@@ -105,6 +105,7 @@ type Coordinator struct {
 	clock      retention.Clock
 	sweeper    *retention.Sweeper
 
+	leastTimes   leastTimes
 	chunkBuffers pipeline.Pool[chunks.Buffer]
 	resultFiles  *resultfile.Files
 
@@ -156,6 +157,7 @@ func New(cfg Config) *Coordinator {
 	})
 	c.planner = plan.Planner{Resolver: cfg.Resolver, Lookups: cfg.Lookups, Workers: workers, Suppress: cfg.Suppress,
 		Sources: sources}
+	c.leastTimes = newLeastTimes()
 	c.splitter = split.New(split.Config{
 		Resolver: cfg.Resolver, Lookups: cfg.Lookups, Workers: workers, Table: c.table.Load, Flags: flags,
 		Suggest:  suggest,

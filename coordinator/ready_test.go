@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/coordinator/ingest"
+	"probity/coordinator/plan"
 	"probity/coordinator/results"
 	"probity/store"
 )
@@ -54,7 +56,7 @@ func TestReadyJobSurvivesRestartAndCrash(t *testing.T) {
 			require.Empty(t, w.prober.settled)
 			_, err := w.c.Pause(j.ID)
 			require.ErrorIs(t, err, ErrState)
-			p, err := w.c.Preview(j)
+			p, err := w.c.Preview(t.Context(), j)
 			require.NoError(t, err)
 			require.Equal(t, []string{"id", "email", "note"}, p.Columns)
 			require.Len(t, p.Rows, 10)
@@ -133,12 +135,45 @@ func TestErasureReachesReadyJobs(t *testing.T) {
 	require.Empty(t, left)
 	requireNowhere(t, w, erasedAddress)
 	s := stateOf(t, w, j.ID)
-	p, err := w.c.Preview(&s.Job)
+	p, err := w.c.Preview(t.Context(), &s.Job)
 	require.NoError(t, err)
 	require.Equal(t, "<erased>", p.Rows[0][1])
 	_, err = w.c.Start(j.ID)
 	require.NoError(t, err)
 	w.finish(t, j.ID)
 	require.Equal(t, "id,email\n1,<erased>\n2,b@x.example\n", inputOf(w.results(t, j.ID, results.Filter{})))
+	require.NoError(t, w.close(t))
+}
+
+// TestReadyJobTellsThePlan: domains of companies share the budget of the provider that hosts them, which their names do
+// not tell.
+func TestReadyJobTellsThePlan(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem())
+	var list strings.Builder
+	list.WriteString("email\n")
+	for i := range 400 {
+		fmt.Fprintf(&list, "u%d@hosted%d.example\n", i, i%40)
+	}
+	j := w.acceptReady(t, list.String())
+	p, err := w.c.Preview(t.Context(), j)
+	require.NoError(t, err)
+	planned, err := w.c.Plan(t.Context(), j.ID, plan.Options{Refused: plan.DefaultRefused})
+	require.NoError(t, err)
+	require.Positive(t, planned.MinTime, "the largest domain alone takes no time")
+	require.Equal(t, &planned.MinTime, p.LeastTime)
+
+	before := w.dns.asked["hosted1.example"]
+	_, err = w.c.Preview(t.Context(), j)
+	require.NoError(t, err)
+	require.Equal(t, before, w.dns.asked["hosted1.example"], "it is not planned again")
+
+	w.dns.dead.Store(true)
+	for i := range 10 {
+		fmt.Fprintf(&list, "v%d@shop.example\n", i)
+	}
+	p, err = w.c.Preview(t.Context(), w.acceptReady(t, list.String()))
+	require.NoError(t, err)
+	require.Nil(t, p.LeastTime, "nothing is known")
+	require.Equal(t, []string{"email"}, p.Columns)
 	require.NoError(t, w.close(t))
 }

@@ -58,6 +58,9 @@ func (d *fakeDNS) Route(ctx context.Context, domain string) engine.Route {
 		return d.table.NoRoute(engine.FactServFail)
 	case strings.HasPrefix(domain, "null"):
 		return d.table.NewRoute([]engine.MX{{Host: "."}})
+	case strings.HasPrefix(domain, "hosted"):
+		host := strings.ReplaceAll(domain, ".", "-") + ".mail.protection.outlook.com"
+		return d.table.NewRoute([]engine.MX{{Host: host}})
 	case domain == "gmail.com":
 		return d.table.NewRoute([]engine.MX{{Preference: 5, Host: "gmail-smtp-in.l.google.com"}})
 	}

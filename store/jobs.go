@@ -58,11 +58,9 @@ type Job struct {
 
 	MaxAge   time.Duration `json:"max_age"`
 	MaxHours int           `json:"max_hours"`
-	// the least time that budgets allow, as known when it was accepted
-	Planned time.Duration `json:"planned,omitempty"`
-	NoSMTP  bool          `json:"no_smtp,omitempty"`
-	Details bool          `json:"details,omitempty"` // its results have details
-	Test    bool          `json:"test,omitempty"`    // of a test key: nothing is probed
+	NoSMTP   bool          `json:"no_smtp,omitempty"`
+	Details  bool          `json:"details,omitempty"` // its results have details
+	Test     bool          `json:"test,omitempty"`    // of a test key: nothing is probed
 
 	Term uint32 `json:"term"` // how often work on it was started: answers of an earlier term are void
 

@@ -73,14 +73,17 @@ type Preview struct {
 	Duplicates int64      `json:"duplicate_rows"`
 	Blank      int64      `json:"blank_rows"`
 	Needed     int64      `json:"credits_needed"`
-	ETA        int64      `json:"eta_seconds"`
+	ETA        *int64     `json:"eta_seconds"`
 }
 
-// SetPreview adds the preview to the record of a job in state ready.
+// SetPreview adds the preview to the record of a job in state ready, and its least time.
 func (j *Job) SetPreview(p coordinator.Preview) {
+	if p.LeastTime != nil {
+		j.ETA = wholeSeconds(*p.LeastTime)
+	}
 	j.Preview = &Preview{
 		Delimiter: j.Delimiter, Encoding: j.Encoding, Columns: p.Columns, Rows: p.Rows, Total: j.Rows, Unique: j.Unique,
-		Duplicates: j.Duplicates, Blank: j.Blank, Needed: *j.Needed, ETA: *j.ETA,
+		Duplicates: j.Duplicates, Blank: j.Blank, Needed: *j.Needed, ETA: j.ETA,
 	}
 }
 
@@ -169,19 +172,16 @@ func NewJob(base string, kept time.Duration, s coordinator.Snapshot, c *store.Ca
 	for status := engine.Unknown; status <= engine.Invalid; status++ {
 		r.Counts[status.String()] = s.ByStatus[status]
 	}
-	eta := int64(math.Ceil(s.ETA.Seconds()))
-	switch {
-	case s.State == store.JobReady:
-		planned := int64(math.Ceil(s.Planned.Seconds()))
-		r.ETA, r.Needed = &planned, new(MaxCost(&s.Job))
-	case s.ETA > 0 || s.State.Finished():
-		r.ETA = &eta
+	if s.State == store.JobReady {
+		r.Needed = new(MaxCost(&s.Job))
+	}
+	if s.ETA > 0 || s.State.Finished() {
+		r.ETA = wholeSeconds(s.ETA)
 	}
 	for _, w := range s.Waiting {
 		slow := slowRoute{Provider: w.Class, Waiting: w.Rows}
 		if w.ETA > 0 {
-			eta := int64(math.Ceil(max(w.ETA, time.Until(w.Until)).Seconds()))
-			slow.ETA = &eta
+			slow.ETA = wholeSeconds(max(w.ETA, time.Until(w.Until)))
 		}
 		r.Slow = append(r.Slow, slow)
 	}
@@ -208,6 +208,9 @@ func NewJob(base string, kept time.Duration, s coordinator.Snapshot, c *store.Ca
 	}
 	return r, nil
 }
+
+// wholeSeconds rounds up.
+func wholeSeconds(d time.Duration) *int64 { return new(int64(math.Ceil(d.Seconds()))) }
 
 // percent never rounds up to 100.
 func percent(n, of int64) float64 {

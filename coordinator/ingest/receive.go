@@ -189,9 +189,8 @@ func (r *Receiver) receive(ctx context.Context, j *store.Job, u Upload) (err err
 	j.Unique = count.unique
 	j.Duplicates = count.duplicates
 	j.Blank = count.blank
-	j.Planned = r.leastTime(j, count.domains)
 	if j.MaxHours == 0 {
-		j.MaxHours = autoHours(j.Planned)
+		j.MaxHours = autoHours(r.leastTime(j, count.domains))
 	}
 	if j.Dialect, err = json.Marshal(d); err != nil {
 		return err

@@ -428,7 +428,7 @@ func TestShutdown(t *testing.T) {
 		keys, err := w.store.Keys(w.user.ID)
 		require.NoError(t, err)
 		i := slices.IndexFunc(keys, func(one store.APIKey) bool { return one.ID == k.ID })
-		return !keys[i].LastUsed.IsZero() && w.store.Held(w.user.ID) > 0
+		return !keys[i].LastUsed.IsZero() && w.store.ReservedBySingles(w.user.ID) > 0
 	}, 5*time.Second, time.Millisecond)
 	w.shutdown()
 	require.Equal(t, 200, (<-look).status)

@@ -91,7 +91,7 @@ func TestRestartKeepsProgressOfPausedJobs(t *testing.T) {
 type holding struct {
 	*fakeProber
 	open   time.Time // when the budget allows more
-	silent bool      // it does not report held rows, and answers no more
+	silent bool      // it does not report rows that wait for a budget, and answers no more
 }
 
 func (h *holding) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, emit func(wire.Results)) error {
@@ -108,14 +108,14 @@ func (h *holding) Verify(ctx context.Context, b *wire.Batch, hold time.Duration,
 	if h.silent {
 		h.open, due = time.Now().AddDate(1, 0, 0), time.Time{}
 	} else {
-		part.Held = wire.Held{Rows: len(b.Rows) - next, Until: h.open}
+		part.BudgetWait = wire.BudgetWait{Rows: len(b.Rows) - next, Until: h.open}
 	}
 	emit(part)
 	select {
 	case <-ctx.Done():
 	case <-time.After(hold):
 	}
-	part.Rows, part.Held, part.Done = nil, wire.Held{}, true
+	part.Rows, part.BudgetWait, part.Done = nil, wire.BudgetWait{}, true
 	for _, r := range b.Rows[next:] {
 		part.Rows = append(part.Rows, wire.Result{Row: r.Number, Outcome: wire.Returned, Due: due})
 	}

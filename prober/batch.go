@@ -34,7 +34,7 @@ func (p *Prober) Verify(ctx context.Context, req *wire.Batch, hold time.Duration
 		return err
 	}
 	now := time.Now()
-	b := &batch{p: p, request: req, caller: newListCaller(p.buffers, req.Details), now: now, heldCountedAt: now,
+	b := &batch{p: p, request: req, caller: newListCaller(p.buffers, req.Details), now: now, budgetWaitCountedAt: now,
 		emit: emit, left: len(req.Rows),
 		order: p.buffers.getOrder(len(req.Rows)), probes: make([]*probeInFlight, len(req.Rows))}
 	if req.Short {
@@ -68,9 +68,9 @@ type batch struct {
 	left     int // rows without a result
 	deferred int // rows that must be tried again later
 
-	held          wire.Held
-	heldCountedAt time.Time                       // when held was counted
-	queueWaits    map[*readyqueue.Queue]time.Time // scratch of countHeld: until when a queue's budget denies
+	budgetWait          wire.BudgetWait
+	budgetWaitCountedAt time.Time                       // when that was counted
+	queueWaits          map[*readyqueue.Queue]time.Time // scratch: until when the budget of a queue denies
 
 	same    sameRoute
 	pending []*hostqueue.Probe // for same.queue, not yet added
@@ -189,9 +189,9 @@ func (b *batch) answerFromCache() []bool {
 // fullWait is after what time rows may come again for which there was no room in memory.
 const fullWait = 5 * time.Second
 
-// maxHeldWait is how long rows are worth holding while their queue asks nothing. Else they are returned at once, and
+// maxQueuePause is how long rows are kept while their queue asks nothing. Else they are returned at once, and
 // their callers see what they wait for.
-const maxHeldWait = 5 * time.Second
+const maxQueuePause = 5 * time.Second
 
 // routeRow finds source and queue of a row. Rows of one domain share them, unless a wide provider is spread by address.
 func (b *batch) routeRow(row *wire.Row) {
@@ -217,7 +217,7 @@ func (b *batch) routeRow(row *wire.Row) {
 		if b.request.LongBacklog {
 			s.queue.RecordLongBacklog(b.now)
 		}
-		s.resumesAt = s.queue.ResumesAt(maxHeldWait, b.now)
+		s.resumesAt = s.queue.ResumesAt(maxQueuePause, b.now)
 	}
 	if s.queue != b.same.queue {
 		b.flushQueue()
@@ -248,7 +248,7 @@ func (b *batch) collectResults(ctx context.Context, hold time.Duration) {
 			}
 		case <-flush.C:
 			b.addFinished(b.caller.takeDone())
-			b.countHeld(time.Now())
+			b.countBudgetWait(time.Now())
 			b.emitPart()
 			if b.fewLeft(time.Now()) {
 				b.returnUnfinished()
@@ -263,7 +263,7 @@ func (b *batch) collectResults(ctx context.Context, hold time.Duration) {
 		}
 	}
 	b.caller.close()
-	b.emitLast()
+	b.emitResults(wire.Results{Done: true}) // with the last part, empty or not
 }
 
 // fewLeft reports whether a few rows at slow hosts delay the deferred ones, which are scheduled only when the batch
@@ -271,7 +271,7 @@ func (b *batch) collectResults(ctx context.Context, hold time.Duration) {
 // early at most three times.
 func (b *batch) fewLeft(now time.Time) bool {
 	const few = 20 // less than a twentieth
-	return b.deferred > 0 && now.Sub(b.now) >= maxHeldWait && few*b.left < len(b.request.Rows)
+	return b.deferred > 0 && now.Sub(b.now) >= maxQueuePause && few*b.left < len(b.request.Rows)
 }
 
 // addFinished stores what is cacheable and adds all outcomes to the part. It takes ownership of the blocks.
@@ -320,15 +320,12 @@ func (b *batch) emitPart() {
 	}
 }
 
-// emitLast emits the last part, empty or not.
-func (b *batch) emitLast() { b.emitResults(wire.Results{Done: true}) }
-
 func (b *batch) emitResults(r wire.Results) {
 	b.left -= len(b.part)
-	b.held.Rows = min(b.held.Rows, b.left)
+	b.budgetWait.Rows = min(b.budgetWait.Rows, b.left)
 	r.Job, r.Chunk, r.Epoch = b.request.Job, b.request.Chunk, b.request.Epoch
 	r.Node, r.Details = b.p.cfg.Node, b.request.Details
-	r.Rows, r.Held = b.part, b.held
+	r.Rows, r.BudgetWait = b.part, b.budgetWait
 	b.emit(r)
 	b.p.buffers.putPart(b.part)
 	b.part = nil

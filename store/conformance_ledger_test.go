@@ -13,15 +13,15 @@ func requireCredits(t require.TestingT, s accountStore, account string, balance,
 	if h, ok := t.(interface{ Helper() }); ok {
 		h.Helper()
 	}
-	requireCreditsHeld(t, s, account, balance, reserved, 0)
+	requireCreditsOf(t, s, account, balance, reserved, 0)
 }
 
-// requireCreditsHeld is requireCredits with single calls under way, which have reserved part of the balance.
-func requireCreditsHeld(t require.TestingT, s accountStore, account string, balance, reserved, held int64) {
+// requireCreditsOf is requireCredits with single calls under way, which have reserved part of the balance.
+func requireCreditsOf(t require.TestingT, s accountStore, account string, balance, reserved, bySingles int64) {
 	if h, ok := t.(interface{ Helper() }); ok {
 		h.Helper()
 	}
-	require.Equal(t, held, s.Held(account), "held by singles under way")
+	require.Equal(t, bySingles, s.ReservedBySingles(account), "reserved by singles under way")
 	c, err := s.Credits(account)
 	require.NoError(t, err)
 	require.Equal(t, store.Credits{Balance: balance, Reserved: reserved}, c)
@@ -45,7 +45,7 @@ func conformLedger(t *testing.T, s accountStore) {
 	ann := newCustomer(t, s, "ann@example.com", 10)
 	requireCredits(t, s, ann, 10, 0)
 	require.NoError(t, s.ReserveSingle(ann, "r1", 1))
-	requireCreditsHeld(t, s, ann, 10, 0, 1)
+	requireCreditsOf(t, s, ann, 10, 0, 1)
 	require.NoError(t, s.Settle(ann, "r1", 1, noon))
 	requireCredits(t, s, ann, 9, 0)
 	require.NoError(t, s.ReserveSingle(ann, "r2", 1))
@@ -93,7 +93,7 @@ func conformLedger(t *testing.T, s accountStore) {
 	require.ErrorAs(t, s.ReserveSingle(ann, "r0", 7), &less)
 	require.Equal(t, store.ErrInsufficientCredits{Balance: 6, Needed: 7}, *less)
 	require.ErrorIs(t, s.Settle(ann, "held", 3, noon), store.ErrOverspent)
-	requireCreditsHeld(t, s, ann, 8, 0, 2)
+	requireCreditsOf(t, s, ann, 8, 0, 2)
 	require.NoError(t, s.Settle(ann, "held", 0, noon))
 	requireCredits(t, s, ann, 8, 0)
 
@@ -148,7 +148,7 @@ func conformSettlingAgain(t *testing.T, s accountStore) {
 		require.NoError(t, s.ReserveJob(ann, "j1", 60, noon))
 		require.NoError(t, s.ReserveSingle(ann, "r1", 1))
 	}
-	requireCreditsHeld(t, s, ann, 90, 60, 1)
+	requireCreditsOf(t, s, ann, 90, 60, 1)
 	_, err := s.GrantCredits(ann, store.CreditGrant{ID: "voucher", Credits: 51, By: "test"}, noon)
 	require.ErrorIs(t, err, store.ErrLedgerConflict)
 	require.ErrorIs(t, s.ReserveJob(ann, "j1", 61, noon), store.ErrLedgerConflict)
@@ -169,7 +169,7 @@ func conformSettlingAgain(t *testing.T, s accountStore) {
 	require.ErrorIs(t, s.ReserveSingle(ann, "r1", 1), store.ErrLedgerConflict)
 	require.ErrorIs(t, s.Settle(ann, "r1", 2, noon), store.ErrLedgerConflict)
 	require.ErrorIs(t, s.Settle(ann, "r1", 0, noon), store.ErrLedgerConflict)
-	requireCreditsHeld(t, s, ann, 128, 0, 2)
+	requireCreditsOf(t, s, ann, 128, 0, 2)
 	require.NoError(t, s.Settle(ann, "r1", 1, noon), "as it was settled at first")
 	requireCredits(t, s, ann, 128, 0)
 	for range 2 {
@@ -210,7 +210,7 @@ func conformNames(t *testing.T, s accountStore) {
 	four := s.NewRequest()
 	require.NoError(t, s.ReserveSingle(ann, four, 1))
 	require.ErrorIs(t, s.SettleAndKeep(ann, four, 1, r, store.Answer{Status: 500}, noon), store.ErrAnswer)
-	requireCreditsHeld(t, s, ann, 98, 0, 1)
+	requireCreditsOf(t, s, ann, 98, 0, 1)
 	for range 2 {
 		require.NoError(t, s.SettleAndKeep(ann, four, 1, r, store.Answer{Status: 200}, noon),
 			"an abandoned commit used nothing up")
@@ -225,8 +225,8 @@ func conformDeadSingles(t *testing.T, s accountStore) {
 	}
 	require.NoError(t, s.ReserveSingle(bob, "r1", 1))
 	require.NoError(t, s.ReserveJob(bob, "j1", 3, noon))
-	requireCreditsHeld(t, s, ann, 1000, 0, 600)
-	requireCreditsHeld(t, s, bob, 2, 3, 1)
+	requireCreditsOf(t, s, ann, 1000, 0, 600)
+	requireCreditsOf(t, s, bob, 2, 3, 1)
 	s = s.Reopen(t)
 	requireCredits(t, s, ann, 1000, 0)
 	requireCredits(t, s, bob, 2, 3)

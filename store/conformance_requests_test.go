@@ -142,7 +142,7 @@ func conformIdempotency(t *testing.T, s accountStore) {
 	require.NoError(t, s.ReserveSingle(ann, "r1", 1))
 	bad := store.Answer{Status: 402}
 	require.ErrorIs(t, s.SettleAndKeep(ann, "r1", 1, r, bad, noon), store.ErrAnswer)
-	requireCreditsHeld(t, s, ann, 10, 0, 1)
+	requireCreditsOf(t, s, ann, 10, 0, 1)
 	require.NoError(t, s.SettleAndKeep(ann, "r1", 1, r, answer, noon))
 	requireCredits(t, s, ann, 9, 0)
 	s.EndRequest(r)

@@ -38,7 +38,7 @@ type accountStore interface {
 	Credits(account string) (store.Credits, error)
 	Ledger(account string, before uint64, limit int) ([]store.Entry, error)
 	CheckLedger(account string) error
-	Held(account string) int64
+	ReservedBySingles(account string) int64
 	NewRequest() string
 	ReserveSingle(account, request string, credits int64) error
 	Settle(account, request string, used int64, now time.Time) error

@@ -60,7 +60,7 @@ func fillUnderStore(t *testing.T, wrong error) {
 	require.ErrorIs(t, s.ReserveSingle("a", s.NewRequest(), 1), syscall.ENOSPC)
 	require.NoError(t, s.SettleSingle(ann, "released", 0, time.Now()), "the end of a reservation needs no room")
 	require.ErrorIs(t, s.SettleSingle(ann, "charged later", 1, time.Now()), syscall.ENOSPC)
-	require.EqualValues(t, 1, s.Held(ann))
+	require.EqualValues(t, 1, s.ReservedBySingles(ann))
 	_, err = s.Job("before")
 	require.NoError(t, err)
 	_, err = s.Credits("a")

@@ -58,7 +58,7 @@ func (e *Entry) CutKey() (cause, key string) {
 }
 
 // Credits is the state of an account's ledger. Reserved belongs to unfinished jobs. The part of Balance that single
-// calls have reserved (see Held) cannot be spent on anything else.
+// calls have reserved (see ReservedBySingles) cannot be spent on anything else.
 type Credits struct {
 	Balance  int64
 	Reserved int64

@@ -17,11 +17,12 @@ import (
 	"probity/store"
 )
 
-// modelLedger is a simple model of the ledger: free credits, the holds of each piece of work, and the settlements.
+// modelLedger is a simple model of the ledger: free credits, what each piece of work has reserved, and the
+// settlements.
 type modelLedger struct {
-	free, reserved, held int64            // reserved for jobs, held by singles
-	open, settled        map[string]int64 // work to credits
-	single               map[string]bool
+	free, reserved, bySingles int64            // reserved for jobs, reserved by singles
+	open, settled             map[string]int64 // work to credits
+	single                    map[string]bool
 }
 
 func newModelLedger(free int64) *modelLedger {
@@ -40,7 +41,7 @@ func (m *modelLedger) reserve(ref string, n int64, single bool) (covered bool) {
 
 func (m *modelLedger) reservedOf(single bool) *int64 {
 	if single {
-		return &m.held
+		return &m.bySingles
 	}
 	return &m.reserved
 }
@@ -89,7 +90,7 @@ func TestLedgerInvariants(t *testing.T) {
 			"grant": events.grant, "reserve": events.reserve, "settle": events.settle, "charge": events.charge,
 			"settle again": events.settleAgain, "settle together": events.settleTogether, "restart": events.restart,
 			"": func(rt *rapid.T) {
-				requireCreditsHeld(rt, s, u.ID, events.m.free+events.m.held, events.m.reserved, events.m.held)
+				requireCreditsOf(rt, s, u.ID, events.m.free+events.m.bySingles, events.m.reserved, events.m.bySingles)
 			},
 		})
 	})

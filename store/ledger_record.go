@@ -18,10 +18,10 @@ type record struct {
 
 // settlementRecord is the settlement of a single call: it charges what was used, or, if that is zero, releases what was
 // reserved.
-func settlementRecord(request string, used, held int64, now time.Time) record {
+func settlementRecord(request string, used, reserved int64, now time.Time) record {
 	kind, n := Charge, used
 	if used == 0 {
-		kind, n = Release, held
+		kind, n = Release, reserved
 	}
 	id := singleCause + request + " " + string(kind)
 	cause := id[:len(singleCause)+len(request)]
@@ -91,17 +91,17 @@ func readRecord(v []byte) (rec record, err error) {
 	}
 	r := reader{v: v[1:]}
 	kind, number := r.bytes(1), r.uvarint(math.MaxUint64)
-	used, balance, reserved := int64(r.uvarint(uint64(MaxCredits))), int64(r.uvarint(uint64(MaxCredits))),
-		int64(r.uvarint(uint64(MaxCredits)))
+	credits, balance := int64(r.uvarint(uint64(MaxCredits))), int64(r.uvarint(uint64(MaxCredits)))
+	reserved := int64(r.uvarint(uint64(MaxCredits)))
 	unix := r.bytes(8)
 	if r.failed {
 		return record{}, errBadRecord
 	}
-	held := int64(0)
+	used := credits
 	if kind[0] == Release[0] {
-		used, held = 0, used
+		used = 0
 	}
-	rec = settlementRecord(string(r.v), used, held, time.Unix(0, int64(binary.BigEndian.Uint64(unix))))
+	rec = settlementRecord(string(r.v), used, credits, time.Unix(0, int64(binary.BigEndian.Uint64(unix))))
 	if rec.Kind[0] != kind[0] {
 		return record{}, errBadRecord
 	}

@@ -88,12 +88,12 @@ func repeatSettlement(b *pebble.Batch, account, request string, used int64) erro
 	return b.LogData(nil, nil) // the sync of this entry of the log makes the first settlement durable too
 }
 
-// Held returns the part of the account's balance that is reserved for its single calls.
-func (b *Billing) Held(account string) int64 {
+// ReservedBySingles returns the part of the account's balance that is reserved for its single calls.
+func (b *Billing) ReservedBySingles(account string) int64 {
 	st := b.stripeOf(account)
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.singles.held[account]
+	return st.singles.byAccount[account]
 }
 
 // NewRequest returns a new id for a request: 24 hexadecimal digits, unique across processes and stores.

@@ -160,7 +160,7 @@ func (d *DB) apply(account, single string, b *pebble.Batch, parts []Part) error 
 	defer st.mu.Unlock()
 	for _, part := range parts {
 		if err := part(b); err != nil {
-			return st.singles.lessHeld(account, err)
+			return st.singles.withoutReserved(account, err)
 		}
 	}
 	call := singleCall{account, single}

@@ -17,8 +17,8 @@ type stripe struct {
 
 // reservations are the credits that single calls under way have set aside.
 type reservations struct {
-	reserved map[singleCall]int64
-	held     map[string]int64 // their sum for each account
+	reserved  map[singleCall]int64
+	byAccount map[string]int64 // their sum for each account
 }
 
 // singleCall is a single call under way.
@@ -32,14 +32,14 @@ func (r *reservations) reserve(call singleCall, n, balance int64) error {
 		}
 		return nil
 	}
-	if free := balance - r.held[call.account]; n > free {
+	if free := balance - r.byAccount[call.account]; n > free {
 		return &ErrInsufficientCredits{Balance: free, Needed: n}
 	}
 	if r.reserved == nil {
-		r.reserved, r.held = make(map[singleCall]int64), make(map[string]int64)
+		r.reserved, r.byAccount = make(map[singleCall]int64), make(map[string]int64)
 	}
 	r.reserved[call] = n
-	r.held[call.account] += n
+	r.byAccount[call.account] += n
 	return nil
 }
 
@@ -50,17 +50,17 @@ func (r *reservations) end(call singleCall) {
 		return
 	}
 	delete(r.reserved, call)
-	r.held[call.account] -= n
-	if r.held[call.account] == 0 {
-		delete(r.held, call.account)
+	r.byAccount[call.account] -= n
+	if r.byAccount[call.account] == 0 {
+		delete(r.byAccount, call.account)
 	}
 }
 
 // checkCovered reports an error unless the balance after the batch covers the reservations of the account less that of
 // the call, which the batch ends.
 func (r *reservations) checkCovered(db *pebble.DB, b *pebble.Batch, call singleCall) error {
-	held := r.held[call.account]
-	others := held - r.reserved[call]
+	all := r.byAccount[call.account]
+	others := all - r.reserved[call]
 	if others == 0 {
 		return nil
 	}
@@ -72,15 +72,15 @@ func (r *reservations) checkCovered(db *pebble.DB, b *pebble.Batch, call singleC
 	if err != nil {
 		return err
 	}
-	return &ErrInsufficientCredits{Balance: before.Balance - held, Needed: before.Balance - now.Balance}
+	return &ErrInsufficientCredits{Balance: before.Balance - all, Needed: before.Balance - now.Balance}
 }
 
-// lessHeld takes what single calls have reserved off the balance of an ErrInsufficientCredits: the ledger does not know
-// of it.
-func (r *reservations) lessHeld(account string, err error) error {
+// withoutReserved takes what single calls have reserved off the balance of an ErrInsufficientCredits: the ledger does
+// not know of it.
+func (r *reservations) withoutReserved(account string, err error) error {
 	short, ok := errors.AsType[*ErrInsufficientCredits](err)
 	if !ok {
 		return err
 	}
-	return &ErrInsufficientCredits{Balance: short.Balance - r.held[account], Needed: short.Needed}
+	return &ErrInsufficientCredits{Balance: short.Balance - r.byAccount[account], Needed: short.Needed}
 }

@@ -122,7 +122,7 @@ func (o options) run(ctx context.Context) (err error) {
 	for _, latency := range o.latencies {
 		c := contest{probity: o.probity, dir: dir, seed: o.seed, latency: latency, workers: o.workers, share: o.share,
 			sample: max(2000, o.share/10), log: os.Stderr}
-		r, err := c.hold(ctx, list, addresses, o.peers)
+		r, err := c.run(ctx, list, addresses, o.peers)
 		if err != nil {
 			return err
 		}
@@ -153,8 +153,8 @@ func (o options) writeList(ctx context.Context, path string) error {
 	return os.WriteFile(path, text, 0o644)
 }
 
-// hold lets every contestant verify the list.
-func (c contest) hold(ctx context.Context, list string, addresses []string, peers []Peer) (r result, err error) {
+// run lets every contestant verify the list.
+func (c contest) run(ctx context.Context, list string, addresses []string, peers []Peer) (r result, err error) {
 	r = result{latency: c.latency, seed: c.seed}
 	ours, err := c.ours(ctx, list, len(addresses))
 	if err != nil {

@@ -31,9 +31,9 @@ func TestBacklogs(t *testing.T) {
 	next, _ := d.pick(time.Now())
 	has(map[string]Backlog{"google": BacklogUnanswered}, false)
 	next.rows = &chunks.Rows{}
-	d.answered(next, 500, wire.Held{})
+	d.answered(next, 500, wire.BudgetWait{})
 	has(map[string]Backlog{"google": BacklogUnanswered}, false)
-	d.answered(next, 1, wire.Held{})
+	d.answered(next, 1, wire.BudgetWait{})
 	has(none, false)
 	next.unanswered = 499
 	d.chunkReturned(next)

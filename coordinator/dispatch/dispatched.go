@@ -24,8 +24,8 @@ type dispatchedChunk struct {
 	unanswered int            // rows without a result
 	done       []bool         // by index: the row has a result
 
-	held       wire.Held // as the prober last reported; guarded by the scheduler's mutex
-	open       int       // rows without a result, as the scheduler knows; guarded by its mutex
+	budgetWait wire.BudgetWait // as the prober last reported; guarded by the scheduler's mutex
+	open       int             // rows without a result, as the scheduler knows; guarded by its mutex
 	unfinished []unfinishedRow
 	answered   int
 	released   bool           // the scheduler no longer counts it
@@ -74,7 +74,7 @@ func (dc *dispatchedChunk) sendToProber() error {
 	for i := range dc.rows.Batch {
 		dc.indexOf[dc.rows.Batch[i].Number] = i
 	}
-	d.answered(dc, int(dc.chunk.Rows)-dc.unanswered, wire.Held{})
+	d.answered(dc, int(dc.chunk.Rows)-dc.unanswered, wire.BudgetWait{})
 	if dc.unanswered > 0 && job.ctx.Err() == nil {
 		short, longBacklog := d.compare(job, dc.chunk.Class)
 		batch := &wire.Batch{
@@ -170,7 +170,7 @@ func (dc *dispatchedChunk) collect(r wire.Results) {
 		}
 	}
 	dc.unanswered -= finished
-	job.scheduler.answered(dc, finished, r.Held)
+	job.scheduler.answered(dc, finished, r.BudgetWait)
 	if probed {
 		job.cfg.Progress.RecordActivity(now)
 	}

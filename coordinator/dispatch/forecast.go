@@ -45,22 +45,22 @@ func (job *Job) Forecast(now, windowsEnd time.Time) (s Forecast) {
 	defer d.mu.Unlock()
 	waiting := waitTotals{now: now, byClass: map[string]*WaitingClass{}}
 	for _, q := range job.queues {
-		until, held := q.pausedUntil, q.held.Until
-		if least := now.Add(time.Second); held.Before(least) {
-			held = least // held rows wait for a budget, even if the reported time has passed
+		until, opens := q.pausedUntil, q.budgetWait.Until
+		if least := now.Add(time.Second); opens.Before(least) {
+			opens = least // they wait for a budget, even if the reported time has passed
 		}
-		if q.held.Rows > 0 && q.held.Rows >= q.unanswered { // ready rows come after rows that all wait for a budget
-			until = held
+		if q.budgetWait.Rows > 0 && q.budgetWait.Rows >= q.unanswered {
+			until = opens // ready rows come after rows that all wait for a budget
 		}
 		for i := range q.ready {
 			waiting.add(q.class, int64(q.ready[i].Rows), until)
 		}
-		heldRows := min(q.held.Rows, q.unanswered)
-		if heldRows > 0 {
-			waiting.add(q.class, int64(heldRows), held)
+		forBudget := min(q.budgetWait.Rows, q.unanswered)
+		if forBudget > 0 {
+			waiting.add(q.class, int64(forBudget), opens)
 		}
 		if q.unanswered > 0 {
-			waiting.class(q.class).asked += int64(q.unanswered - heldRows)
+			waiting.class(q.class).asked += int64(q.unanswered - forBudget)
 		}
 	}
 	var least time.Duration // the job cannot end before

@@ -28,8 +28,8 @@ func TestAFewRowsDoNotHideTheETA(t *testing.T) {
 			job.cfg.Progress.RecordActivity(time.Now())
 			job.queues["google"] = &classQueue{class: "google", unanswered: 9000 - rows}
 			job.rates["google"] = &classRate{since: began, answered: 1000}
-			held := wire.Held{Rows: rows, Until: time.Now().Add(time.Hour)}
-			job.queues["mx.slow.example"] = &classQueue{class: "mx.slow.example", unanswered: rows, held: held}
+			waits := wire.BudgetWait{Rows: rows, Until: time.Now().Add(time.Hour)}
+			job.queues["mx.slow.example"] = &classQueue{class: "mx.slow.example", unanswered: rows, budgetWait: waits}
 
 			f := job.Forecast(time.Now(), time.Time{})
 			require.EqualValues(t, rows, f.WaitingBudget)

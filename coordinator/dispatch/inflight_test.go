@@ -56,8 +56,8 @@ func TestOldRowsLeaveTheRecentLimit(t *testing.T) {
 	require.Equal(t, [2]int{}, i.recentRows)
 }
 
-// TestHeldRowsDoNotBlockQuickRows: rows that wait for budgets do not delay those that are answered at once.
-func TestHeldRowsDoNotBlockQuickRows(t *testing.T) {
+// TestRowsThatWaitForBudgetsDoNotBlockQuickRows: they do not delay rows that are answered at once.
+func TestRowsThatWaitForBudgetsDoNotBlockQuickRows(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	i := inFlightLimit{recentMax: 1000}
 	i.add(1500, now)
@@ -92,9 +92,9 @@ func TestAnswerBelowLimitWakesScheduler(t *testing.T) {
 		require.Nil(t, none)
 		require.Equal(t, recentInterval, wait)
 
-		d.answered(first, 50, wire.Held{})
+		d.answered(first, 50, wire.BudgetWait{})
 		require.Empty(t, d.wake, "150 are not answered")
-		d.answered(first, 1, wire.Held{})
+		d.answered(first, 1, wire.BudgetWait{})
 		require.Len(t, d.wake, 1)
 		third, _ := d.pick(time.Now())
 		require.NotNil(t, third)

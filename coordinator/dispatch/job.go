@@ -123,7 +123,7 @@ func (job *Job) markEligible(q *classQueue, now time.Time) {
 	}
 	asked := q.unanswered
 	if q.class == chunks.ClassTail {
-		asked -= q.held.Rows // its other routes have their own budgets
+		asked -= q.budgetWait.Rows // its other routes have their own budgets
 	}
 	if q.dispatched > 0 && asked >= windowsInFlight*job.scheduler.budgets.window(q.class) {
 		return // more would only wait at the prober

@@ -72,15 +72,15 @@ const defaultHold = 60 * time.Second
 type classQueue struct {
 	class          string
 	ready          []chunks.Chunk
-	rows           int       // rows of ready chunks
-	dispatched     int       // dispatched chunks
-	dispatchedRows int       // rows of dispatched chunks
-	unanswered     int       // of these, unanswered rows
-	held           wire.Held // of these, rows that wait for a budget, as probers last reported
-	maxChunks      int       // limit of dispatched
-	ofOneRoute     bool      // else of a provider that many sources share, or the tail
-	pausedUntil    time.Time // until then the class's budget is used up, according to a prober
-	eligible       bool      // is in Job.eligible
+	rows           int             // rows of ready chunks
+	dispatched     int             // dispatched chunks
+	dispatchedRows int             // rows of dispatched chunks
+	unanswered     int             // of these, unanswered rows
+	budgetWait     wire.BudgetWait // of these, rows that wait for a budget, as probers last reported
+	maxChunks      int             // limit of dispatched
+	ofOneRoute     bool            // else of a provider that many sources share, or the tail
+	pausedUntil    time.Time       // until then the class's budget is used up, according to a prober
+	eligible       bool            // is in Job.eligible
 }
 
 // delayedItem is a chunk, or a whole class, that waits until at.
@@ -186,18 +186,18 @@ func (s *Scheduler) pick(now time.Time) (*dispatchedChunk, time.Duration) {
 
 // answered stops counting n rows of a chunk that a prober has finished, and records which of the others wait there for
 // a budget.
-func (s *Scheduler) answered(dc *dispatchedChunk, n int, held wire.Held) {
+func (s *Scheduler) answered(dc *dispatchedChunk, n int, waits wire.BudgetWait) {
 	job, q, now := dc.job, dc.queue, time.Now()
 	s.mu.Lock()
 	s.inFlight.answered(dc.interval, n)
 	q.unanswered -= n
 	dc.open -= n
-	q.held.Rows += held.Rows - dc.held.Rows
-	if held.Rows > 0 {
-		q.held.Until = held.Until
+	q.budgetWait.Rows += waits.Rows - dc.budgetWait.Rows
+	if waits.Rows > 0 {
+		q.budgetWait.Until = waits.Until
 		job.rateOf(q.class, now).waited = true
 	}
-	dc.held = held
+	dc.budgetWait = waits
 	full, _ := s.inFlight.full(limitsFor(s.cfg.sourceCount()).unanswered, now)
 	wasEligible := q.eligible
 	job.markEligible(q, now)
@@ -226,8 +226,8 @@ func (s *Scheduler) chunkReturned(dc *dispatchedChunk) {
 	s.dispatchedChunks--
 	q.dispatchedRows -= int(dc.chunk.Rows)
 	q.unanswered -= left
-	q.held.Rows -= dc.held.Rows
-	dc.held = wire.Held{}
+	q.budgetWait.Rows -= dc.budgetWait.Rows
+	dc.budgetWait = wire.BudgetWait{}
 	q.dispatched--
 	now := time.Now()
 	until = boundedDue(until, longestWait(s.cfg.Table()), now)

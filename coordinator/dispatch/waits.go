@@ -29,8 +29,8 @@ type Wait struct {
 	Kind          WaitKind
 	Rows          int64
 	Due           plan.Load // what they need of budgets
-	Held          int64     // with WaitAnswer: of these, rows that wait at the prober for a budget
-	At            time.Time // end of the wait, for a budget or a retry; with WaitAnswer that of the held rows
+	ForBudget     int64     // with WaitAnswer: of these, rows that wait at the prober for a budget
+	At            time.Time // end of the wait, for a budget or a retry; with WaitAnswer that of these
 	AtProber      bool
 }
 
@@ -103,10 +103,10 @@ func (job *Job) byRoute(w Wait, rows []wire.Row, refused float64) []Wait {
 	for _, one := range divided {
 		if len(divided) == 1 {
 			one.Rows = min(one.Rows, w.Rows)
-		} else if w.Held < w.Rows {
-			one.Held = 0 // which of them are held is not told
+		} else if w.ForBudget < w.Rows {
+			one.ForBudget = 0 // which of them wait for a budget is not told
 		} else {
-			one.Held = one.Rows
+			one.ForBudget = one.Rows
 		}
 		waits = append(waits, *one)
 	}
@@ -127,9 +127,9 @@ func (job *Job) chunkWaits(now time.Time) (waits []chunkWait) {
 		kind, at := WaitTurn, time.Time{}
 		if q.pausedUntil.After(now) {
 			kind, at = WaitBudget, q.pausedUntil
-		} else if q.held.Rows > 0 && q.held.Rows >= q.unanswered && q.class != chunks.ClassTail {
+		} else if q.budgetWait.Rows > 0 && q.budgetWait.Rows >= q.unanswered && q.class != chunks.ClassTail {
 			// They come after rows that all wait for a budget.
-			kind, at = WaitBudget, q.held.Until
+			kind, at = WaitBudget, q.budgetWait.Until
 		}
 		for _, c := range q.ready {
 			add(c, int(c.Rows), kind, at)
@@ -147,8 +147,8 @@ func (job *Job) chunkWaits(now time.Time) (waits []chunkWait) {
 	}
 	for dc := range job.sent {
 		if dc.open > 0 {
-			w := add(dc.chunk, dc.open, WaitAnswer, dc.held.Until)
-			w.Held, w.AtProber = int64(min(dc.held.Rows, dc.open)), true
+			w := add(dc.chunk, dc.open, WaitAnswer, dc.budgetWait.Until)
+			w.ForBudget, w.AtProber = int64(min(dc.budgetWait.Rows, dc.open)), true
 		}
 	}
 	return waits

@@ -12,18 +12,18 @@ import (
 	"probity/prober/wire"
 )
 
-// TestHeldRowsOfSeveralRoutesAreTold: where a prober holds all rows of a chunk, those of each route are held.
-func TestHeldRowsOfSeveralRoutesAreTold(t *testing.T) {
+// TestBudgetWaitsOfSeveralRoutesAreTold: where all rows of a chunk wait for a budget, those of each route do.
+func TestBudgetWaitsOfSeveralRoutesAreTold(t *testing.T) {
 	job := start(eightSources(0), 100)
 	rows := rowsOf(t, 10, "shop.example", "club.example")
-	held := func(n int64) (all int64) {
-		for _, w := range job.byRoute(Wait{Kind: WaitAnswer, Rows: 20, Held: n}, rows, 0.5) {
-			all += w.Held
+	waiting := func(n int64) (all int64) {
+		for _, w := range job.byRoute(Wait{Kind: WaitAnswer, Rows: 20, ForBudget: n}, rows, 0.5) {
+			all += w.ForBudget
 		}
 		return all
 	}
-	require.EqualValues(t, 20, held(20))
-	require.Zero(t, held(19), "one is being asked, and which is not told")
+	require.EqualValues(t, 20, waiting(20))
+	require.Zero(t, waiting(19), "one is being asked, and which is not told")
 }
 
 // rowsOf is so many rows of each domain.

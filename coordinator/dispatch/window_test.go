@@ -94,14 +94,14 @@ func TestTailContinuesWhileBudgetsAreUsedUp(t *testing.T) {
 	}
 	first := pick()
 	require.Len(t, first, windowsInFlight)
-	d.answered(first[0], 0, wire.Held{Rows: wire.MaxRows / 2})
+	d.answered(first[0], 0, wire.BudgetWait{Rows: wire.MaxRows / 2})
 	require.Len(t, pick(), 1)
 	require.Empty(t, pick())
-	d.answered(first[0], 0, wire.Held{})
+	d.answered(first[0], 0, wire.BudgetWait{})
 	require.Empty(t, pick(), "they are asked now")
-	d.answered(first[0], wire.MaxRows, wire.Held{})
+	d.answered(first[0], wire.MaxRows, wire.BudgetWait{})
 	require.Empty(t, pick(), "two chunks are there still")
-	d.answered(first[1], 1, wire.Held{})
+	d.answered(first[1], 1, wire.BudgetWait{})
 	require.Len(t, pick(), 1)
 }
 

@@ -54,9 +54,9 @@ func (f *Fleet) Verify(ctx context.Context, b *wire.Batch, hold time.Duration, e
 	for i := range b.Rows {
 		s.assign(&b.Rows[i])
 	}
-	c := &resultCollector{b: b, emit: emit, held: map[*part]wire.Held{}}
+	c := &resultCollector{b: b, emit: emit, waits: map[*part]wire.BudgetWait{}}
 	if len(s.returned) > 0 {
-		c.emitPart(nil, wire.Held{}, s.returned)
+		c.emitPart(nil, wire.BudgetWait{}, s.returned)
 	}
 	var parts sync.WaitGroup
 	for _, p := range s.all {
@@ -79,7 +79,7 @@ func (f *Fleet) verifyPart(ctx context.Context, p *part, hold time.Duration, c *
 	}
 	f.mu.Unlock()
 	if moved { // nothing is sent
-		c.emitPart(p, wire.Held{}, returnRows(p.batch.Rows, time.Now()))
+		c.emitPart(p, wire.BudgetWait{}, returnRows(p.batch.Rows, time.Now()))
 		return
 	}
 	defer func() {
@@ -91,7 +91,7 @@ func (f *Fleet) verifyPart(ctx context.Context, p *part, hold time.Duration, c *
 	lastWork.Store(time.Now().UnixNano())
 	err := p.node.client.Verify(ctx, &p.batch, hold, func(r wire.Results) {
 		lastWork.Store(time.Now().UnixNano())
-		c.emitPart(p, r.Held, f.redirectBlocked(p, r.Rows))
+		c.emitPart(p, r.BudgetWait, f.redirectBlocked(p, r.Rows))
 	})
 	if err == nil {
 		return
@@ -114,7 +114,7 @@ func (f *Fleet) verifyPart(ctx context.Context, p *part, hold time.Duration, c *
 			}
 		}
 	}
-	c.emitPart(p, wire.Held{}, returnRows(rows, now.Add(absentWait)))
+	c.emitPart(p, wire.BudgetWait{}, returnRows(rows, now.Add(absentWait)))
 }
 
 // returnRows returns rows that a node has not answered, as Returned and due at the given time.
@@ -130,28 +130,29 @@ func returnRows(rows []wire.Row, due time.Time) []wire.Result {
 type resultCollector struct {
 	b *wire.Batch
 
-	mu   sync.Mutex // guards all below
-	emit func(wire.Results)
-	held map[*part]wire.Held // what each part last reported, if that was more than nothing
+	mu    sync.Mutex // guards all below
+	emit  func(wire.Results)
+	waits map[*part]wire.BudgetWait // what each part last reported, if that was more than nothing
 }
 
-// emitPart emits results of a part, with what all parts hold.
-func (c *resultCollector) emitPart(p *part, held wire.Held, rows []wire.Result) {
+// emitPart emits results of a part, with which of the rows of all parts wait for a budget.
+func (c *resultCollector) emitPart(p *part, waits wire.BudgetWait, rows []wire.Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if held.Rows > 0 {
-		c.held[p] = held
+	if waits.Rows > 0 {
+		c.waits[p] = waits
 	} else {
-		delete(c.held, p) // a batch may have thousands of parts: those that hold nothing are not counted at each result
+		delete(c.waits, p) // of thousands of parts, those without such rows are not counted at each result
 	}
-	var all wire.Held
-	for _, h := range c.held {
-		all.Rows += h.Rows
-		if all.Until.IsZero() || h.Until.Before(all.Until) {
-			all.Until = h.Until
+	var all wire.BudgetWait
+	for _, w := range c.waits {
+		all.Rows += w.Rows
+		if all.Until.IsZero() || w.Until.Before(all.Until) {
+			all.Until = w.Until
 		}
 	}
-	r := wire.Results{Job: c.b.Job, Chunk: c.b.Chunk, Epoch: c.b.Epoch, Rows: rows, Held: all, Details: c.b.Details}
+	r := wire.Results{Job: c.b.Job, Chunk: c.b.Chunk, Epoch: c.b.Epoch, Rows: rows, BudgetWait: all,
+		Details: c.b.Details}
 	if p != nil {
 		r.Node = p.node.name
 	}

@@ -185,17 +185,17 @@ func (f *Facts) addTo(r *Receiver, key string, w *dispatch.Wait) {
 		r.add(one)
 	case dispatch.WaitAnswer:
 		one := f.heldBack(key, w.Source)
-		held := w.Held
-		// which rows of a chunk of several routes are held is not told unless all are, but what holds them is
+		waiting := w.ForBudget
+		// which rows of several routes wait for a budget is not told unless all do, but what they wait for is
 		if w.Class == chunks.ClassTail && one.For != "" {
-			held = w.Rows
+			waiting = w.Rows
 		}
-		r.Asking += w.Rows - held
-		if held > 0 {
+		r.Asking += w.Rows - waiting
+		if waiting > 0 {
 			if one.For == "" {
 				one = f.fullest(key, w.Source)
 			}
-			one.Rows = held
+			one.Rows = waiting
 			if one.Opens.IsZero() {
 				one.Opens = w.At
 			}

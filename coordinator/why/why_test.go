@@ -65,25 +65,25 @@ func TestWaitsSayWhatHoldsThem(t *testing.T) {
 	partly.Refusals = wire.Usage{Used: 16, Limit: 20}
 	refused := queue(route.Key, "s1", "quarantined", 5*time.Hour)
 	refused.Reply, refused.Rule = "554 blocked", "generic/blocked"
-	held := dispatch.Wait{Class: "tail", Route: route, Kind: dispatch.WaitBudget, Rows: 9, At: in(time.Minute)}
+	forBudget := dispatch.Wait{Class: "tail", Route: route, Kind: dispatch.WaitBudget, Rows: 9, At: in(time.Minute)}
 	for name, c := range map[string]struct {
 		wait   dispatch.Wait
 		queues []fleet.ReadyQueueReport
 		away   time.Time
 		want   Wait
 	}{
-		"a budget that is used up": {held, []fleet.ReadyQueueReport{spent}, time.Time{},
+		"a budget that is used up": {forBudget, []fleet.ReadyQueueReport{spent}, time.Time{},
 			Wait{For: ForBudget, Rows: 9, Opens: in(30 * time.Minute), Last: in(30 * time.Minute),
 				Limit: "refusals_per_hour", Source: "s1", Node: "n1"}},
-		"a budget of which the rest is kept": {held, []fleet.ReadyQueueReport{partly}, time.Time{},
+		"a budget of which the rest is kept": {forBudget, []fleet.ReadyQueueReport{partly}, time.Time{},
 			Wait{For: ForBudget, Rows: 9, Opens: in(time.Minute), Last: in(time.Minute), Limit: "refusals_per_hour",
 				Source: "s1", Node: "n1"}},
-		"a quarantine": {held, []fleet.ReadyQueueReport{refused}, time.Time{},
+		"a quarantine": {forBudget, []fleet.ReadyQueueReport{refused}, time.Time{},
 			Wait{For: ForQuarantine, Rows: 9, Opens: in(5 * time.Hour), Last: in(5 * time.Hour), Source: "s1",
 				Node: "n1", Reply: "554 blocked", Rule: "generic/blocked"}},
-		"a node that is away": {held, nil, in(10 * time.Minute),
+		"a node that is away": {forBudget, nil, in(10 * time.Minute),
 			Wait{For: ForNode, Rows: 9, Opens: in(10 * time.Minute), Last: in(10 * time.Minute)}},
-		"another queue": {held, []fleet.ReadyQueueReport{queue("mx.other.example", "s1", "exhausted", time.Hour)},
+		"another queue": {forBudget, []fleet.ReadyQueueReport{queue("mx.other.example", "s1", "exhausted", time.Hour)},
 			time.Time{},
 			Wait{For: ForBudget, Rows: 9, Opens: in(time.Minute), Last: in(time.Minute)}},
 		"rows at the node": {dispatch.Wait{Class: "tail", Route: route, Kind: dispatch.WaitAnswer, Rows: 9,

@@ -83,7 +83,7 @@ func TestAdmissionYieldsToSingles(t *testing.T) {
 		call(press.Least - 1)
 		require.Equal(t, 2*initialLimit, sessions(40), "a few singles")
 		call(100 * press.Least)
-		require.Equal(t, 1, sessions(int(press.Hold/adjustEvery)-1))
+		require.Equal(t, 1, sessions(int(press.Longest/adjustEvery)-1))
 		gate.mu.Lock() // its timer looks too
 		ready = 0
 		gate.mu.Unlock()

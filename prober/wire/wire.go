@@ -89,22 +89,22 @@ type Result struct {
 }
 
 // Results is a part of the answer to a batch. Rows is valid until the callee returns; a part without rows only reports
-// Held. Done is set on the last part, when each row has had exactly one Result.
+// BudgetWait. Done is set on the last part, when each row has had exactly one Result.
 type Results struct {
-	Job   string
-	Chunk uint64
-	Epoch uint32
-	Rows  []Result
-	Held  Held
-	Done  bool
+	Job        string
+	Chunk      uint64
+	Epoch      uint32
+	Rows       []Result
+	BudgetWait BudgetWait
+	Done       bool
 	// Details says that the verdicts have details. Node is the one that probed; empty for several or none.
 	Details bool
 	Node    string
 }
 
-// Held says how many rows without a result waited lately because no budget allowed them, and when the first may be
-// asked.
-type Held struct {
+// BudgetWait says how many rows without a result waited lately because no budget allowed them, and when the first may
+// be asked.
+type BudgetWait struct {
 	Rows  int
 	Until time.Time
 }

@@ -13,7 +13,7 @@ import (
 func NewBatchFrame(b *wire.Batch, number uint64, hold time.Duration) *BatchFrame {
 	f := &BatchFrame{Batch: number, Job: b.Job, Chunk: b.Chunk, Epoch: b.Epoch, Class: b.Class, Egress: b.Egress,
 		MaxAgeNs: int64(b.MaxAge), NoSmtp: b.NoSMTP, StartedNs: unixNano(b.Started), HoldNs: int64(hold),
-		Short: b.Short, Steady: b.LongBacklog, Details: b.Details}
+		Short: b.Short, LongBacklog: b.LongBacklog, Details: b.Details}
 	n := len(b.Rows)
 	f.Number, f.Route, f.Mailbox = make([]uint32, 0, n), make([]uint32, 0, n), make([]string, 0, n)
 	f.Attempt, f.Flags = make([]byte, 0, n), make([]byte, 0, n)
@@ -50,15 +50,16 @@ func (f *BatchFrame) Read(table *engine.Table) (*wire.Batch, error) {
 	}
 	b := &wire.Batch{Job: f.GetJob(), Chunk: f.GetChunk(), Epoch: f.GetEpoch(), Class: f.GetClass(),
 		Egress: f.GetEgress(),
-		MaxAge: time.Duration(f.GetMaxAgeNs()), NoSMTP: f.GetNoSmtp(), Short: f.GetShort(), LongBacklog: f.GetSteady(),
-		Details: f.GetDetails(), Started: fromUnixNano(f.GetStartedNs()), Rows: make([]wire.Row, n)}
+		MaxAge: time.Duration(f.GetMaxAgeNs()), NoSMTP: f.GetNoSmtp(), Short: f.GetShort(),
+		LongBacklog: f.GetLongBacklog(), Details: f.GetDetails(), Started: fromUnixNano(f.GetStartedNs()),
+		Rows: make([]wire.Row, n)}
 	routes := make([]*engine.Route, len(f.GetRoutes()))
 	for i, r := range f.GetRoutes() {
 		var err error
 		if routes[i], err = r.read(table); err != nil {
 			return nil, err
 		}
-		if e := r.usedByOthers(); e.Used > 0 {
+		if e := r.readUse(); e.Used > 0 {
 			if b.UsedByOthers == nil {
 				b.UsedByOthers = map[string]wire.UsedByOthers{}
 			}
@@ -116,7 +117,8 @@ func newRouteFrame(r *engine.Route, used wire.UsedByOthers) *RouteFrame {
 		f.Mx = r.MX
 	}
 	if used.Used > 0 {
-		f.Elsewhere, f.ElsewhereMs = Count(used.Used), uint32(min(max(used.Left.Milliseconds(), 1), math.MaxInt32))
+		f.UsedByOthers = Count(used.Used)
+		f.UsedByOthersMs = uint32(min(max(used.Left.Milliseconds(), 1), math.MaxInt32))
 	}
 	return f
 }
@@ -145,9 +147,9 @@ func (f *RouteFrame) read(table *engine.Table) (*engine.Route, error) {
 // maxHosts is how many hosts a route has at most.
 const maxHosts = 16
 
-// usedByOthers returns what other sources have used of the route; no peer can make it last longer than the hour that it
+// readUse reads what other sources have used of the route; no peer can make it last longer than the hour that it
 // is about.
-func (f *RouteFrame) usedByOthers() wire.UsedByOthers {
-	return wire.UsedByOthers{Used: int(f.GetElsewhere()),
-		Left: min(time.Duration(f.GetElsewhereMs())*time.Millisecond, time.Hour)}
+func (f *RouteFrame) readUse() wire.UsedByOthers {
+	return wire.UsedByOthers{Used: int(f.GetUsedByOthers()),
+		Left: min(time.Duration(f.GetUsedByOthersMs())*time.Millisecond, time.Hour)}
 }

@@ -132,7 +132,8 @@ func TestResultsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sent := wire.Results{Rows: rapid.SliceOfN(rapid.Custom(drawResult), 0, 20).Draw(t, "rows"),
 			Done: rapid.Bool().Draw(t, "done"),
-			Held: wire.Held{Rows: rapid.IntRange(0, wire.MaxRows).Draw(t, "held"), Until: drawTime(t, "until", 1)}}
+			BudgetWait: wire.BudgetWait{Rows: rapid.IntRange(0, wire.MaxRows).Draw(t, "wait for a budget"),
+				Until: drawTime(t, "until", 1)}}
 		sent.Details = len(sent.Rows) > 0 && rapid.Bool().Draw(t, "details")
 		for i := range sent.Rows {
 			if v := &sent.Rows[i].Verdict; sent.Details && !v.VerifiedAt.IsZero() {
@@ -218,8 +219,9 @@ func TestStatusReportIsBounded(t *testing.T) {
 		all.Counters = append(all.Counters, wire.Counter{Name: long, Count: 1})
 		all.Findings = append(all.Findings, wire.Finding{Check: long, Subject: long, Severity: long, Message: long,
 			Advice: long})
-		f.Meters = append(f.Meters, &MeterFrame{Name: long, Count: 1})
-		f.Findings = append(f.Findings, &FindingFrame{Check: long, Subject: long, Level: long, What: long, Do: long})
+		f.Counters = append(f.Counters, &CounterFrame{Name: long, Count: 1})
+		f.Findings = append(f.Findings, &FindingFrame{Check: long, Subject: long, Severity: long,
+			Message: long, Advice: long})
 	}
 	require.Less(t, proto.Size(NewStatusFrame(all)), 256<<10)
 	kept := f.Read()

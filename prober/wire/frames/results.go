@@ -13,8 +13,8 @@ func NewResultsFrame(batch uint64, r wire.Results) *ResultsFrame {
 	f := &ResultsFrame{Batch: batch, Done: r.Done, Row: make([]uint32, n), Outcome: make([]byte, n),
 		Attempt: make([]byte, n),
 		Core:    make([]byte, 0, n*engine.CoreSize), Egress: make([]uint32, n), Provider: make([]uint32, n),
-		ProviderName: make([]uint32, n), Rule: make([]uint32, n), Held: Count(r.Held.Rows),
-		HeldUntilNs: unixNano(r.Held.Until)}
+		ProviderName: make([]uint32, n), Rule: make([]uint32, n), BudgetWait: Count(r.BudgetWait.Rows),
+		BudgetWaitUntilNs: unixNano(r.BudgetWait.Until)}
 	names := nameTable{at: map[string]uint32{"": 0}, list: []string{""}}
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -79,7 +79,8 @@ func (f *ResultsFrame) Read() (wire.Results, error) {
 		}
 	}
 	r := wire.Results{Rows: make([]wire.Result, n), Details: f.Details != nil, Done: f.GetDone(),
-		Held: wire.Held{Rows: int(min(f.GetHeld(), wire.MaxRows)), Until: fromUnixNano(f.GetHeldUntilNs())}}
+		BudgetWait: wire.BudgetWait{Rows: int(min(f.GetBudgetWait(), wire.MaxRows)),
+			Until: fromUnixNano(f.GetBudgetWaitUntilNs())}}
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		*row = wire.Result{Row: f.Row[i], Outcome: wire.Outcome(f.Outcome[i]), Attempt: f.Attempt[i],

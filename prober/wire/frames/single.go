@@ -35,7 +35,7 @@ func (f *AskFrame) Read(table *engine.Table) (wire.SingleRequest, error) {
 	return wire.SingleRequest{Address: address, Flags: engine.Flags(f.GetFlags()), Route: route,
 		MaxAge: time.Duration(f.GetMaxAgeNs()),
 		NoSMTP: f.GetNoSmtp(), Low: f.GetLow(), Batch: f.GetBatch(), Egress: f.GetEgress(),
-		UsedByOthers: f.GetRoute().usedByOthers()}, nil
+		UsedByOthers: f.GetRoute().readUse()}, nil
 }
 
 // NewVerdictFrame makes the message of a verdict.

@@ -1032,18 +1032,18 @@ func (*DrainingFrame) Descriptor() ([]byte, []int) {
 // How a node fares: for people and dashboards, and for which source is asked at a wide provider. Sent with every second ping.
 type StatusFrame struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Lanes         uint32                 `protobuf:"varint,1,opt,name=lanes" json:"lanes,omitempty"`
+	ReadyQueues   uint32                 `protobuf:"varint,1,opt,name=ready_queues,json=readyQueues" json:"ready_queues,omitempty"`
 	Sessions      uint32                 `protobuf:"varint,2,opt,name=sessions" json:"sessions,omitempty"`
 	Rows          uint32                 `protobuf:"varint,3,opt,name=rows" json:"rows,omitempty"`             // probes in memory
 	Recipients    uint64                 `protobuf:"varint,4,opt,name=recipients" json:"recipients,omitempty"` // sent since the start, decoys included
 	Answered      uint64                 `protobuf:"varint,5,opt,name=answered" json:"answered,omitempty"`     // rows since the start, from the cache or not
 	Identities    []*IdentityStatusFrame `protobuf:"bytes,6,rep,name=identities" json:"identities,omitempty"`
-	Failing       uint32                 `protobuf:"varint,7,opt,name=failing" json:"failing,omitempty"` // findings of the node's newest audit of itself
-	Doubtful      uint32                 `protobuf:"varint,8,opt,name=doubtful" json:"doubtful,omitempty"`
-	Spent         []*SpentFrame          `protobuf:"bytes,9,rep,name=spent" json:"spent,omitempty"`        // of narrow routes: what a source that takes one over must know
-	Meters        []*MeterFrame          `protobuf:"bytes,10,rep,name=meters" json:"meters,omitempty"`     // for people
-	Findings      []*FindingFrame        `protobuf:"bytes,11,rep,name=findings" json:"findings,omitempty"` // of that audit, those that are not well, the gravest first; for people
-	Audited       int64                  `protobuf:"varint,12,opt,name=audited" json:"audited,omitempty"`  // when it was made, Unix seconds; 0: not yet
+	AuditFailures uint32                 `protobuf:"varint,7,opt,name=audit_failures,json=auditFailures" json:"audit_failures,omitempty"` // findings of the newest audit of the node itself, as are the warnings
+	AuditWarnings uint32                 `protobuf:"varint,8,opt,name=audit_warnings,json=auditWarnings" json:"audit_warnings,omitempty"`
+	BudgetUses    []*BudgetUseFrame      `protobuf:"bytes,9,rep,name=budget_uses,json=budgetUses" json:"budget_uses,omitempty"` // of narrow routes: what a source that takes one over must know
+	Counters      []*CounterFrame        `protobuf:"bytes,10,rep,name=counters" json:"counters,omitempty"`                      // for people
+	Findings      []*FindingFrame        `protobuf:"bytes,11,rep,name=findings" json:"findings,omitempty"`                      // of that audit, those that are not well, the gravest first; for people
+	Audited       int64                  `protobuf:"varint,12,opt,name=audited" json:"audited,omitempty"`                       // when it was made, Unix seconds; 0: not yet
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1078,9 +1078,9 @@ func (*StatusFrame) Descriptor() ([]byte, []int) {
 	return file_wire_proto_rawDescGZIP(), []int{14}
 }
 
-func (x *StatusFrame) GetLanes() uint32 {
+func (x *StatusFrame) GetReadyQueues() uint32 {
 	if x != nil {
-		return x.Lanes
+		return x.ReadyQueues
 	}
 	return 0
 }
@@ -1120,30 +1120,30 @@ func (x *StatusFrame) GetIdentities() []*IdentityStatusFrame {
 	return nil
 }
 
-func (x *StatusFrame) GetFailing() uint32 {
+func (x *StatusFrame) GetAuditFailures() uint32 {
 	if x != nil {
-		return x.Failing
+		return x.AuditFailures
 	}
 	return 0
 }
 
-func (x *StatusFrame) GetDoubtful() uint32 {
+func (x *StatusFrame) GetAuditWarnings() uint32 {
 	if x != nil {
-		return x.Doubtful
+		return x.AuditWarnings
 	}
 	return 0
 }
 
-func (x *StatusFrame) GetSpent() []*SpentFrame {
+func (x *StatusFrame) GetBudgetUses() []*BudgetUseFrame {
 	if x != nil {
-		return x.Spent
+		return x.BudgetUses
 	}
 	return nil
 }
 
-func (x *StatusFrame) GetMeters() []*MeterFrame {
+func (x *StatusFrame) GetCounters() []*CounterFrame {
 	if x != nil {
-		return x.Meters
+		return x.Counters
 	}
 	return nil
 }
@@ -1162,7 +1162,7 @@ func (x *StatusFrame) GetAudited() int64 {
 	return 0
 }
 
-type MeterFrame struct {
+type CounterFrame struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
 	Count         uint64                 `protobuf:"varint,2,opt,name=count" json:"count,omitempty"` // since the node's start
@@ -1170,20 +1170,20 @@ type MeterFrame struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *MeterFrame) Reset() {
-	*x = MeterFrame{}
+func (x *CounterFrame) Reset() {
+	*x = CounterFrame{}
 	mi := &file_wire_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *MeterFrame) String() string {
+func (x *CounterFrame) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*MeterFrame) ProtoMessage() {}
+func (*CounterFrame) ProtoMessage() {}
 
-func (x *MeterFrame) ProtoReflect() protoreflect.Message {
+func (x *CounterFrame) ProtoReflect() protoreflect.Message {
 	mi := &file_wire_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1195,19 +1195,19 @@ func (x *MeterFrame) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use MeterFrame.ProtoReflect.Descriptor instead.
-func (*MeterFrame) Descriptor() ([]byte, []int) {
+// Deprecated: Use CounterFrame.ProtoReflect.Descriptor instead.
+func (*CounterFrame) Descriptor() ([]byte, []int) {
 	return file_wire_proto_rawDescGZIP(), []int{15}
 }
 
-func (x *MeterFrame) GetName() string {
+func (x *CounterFrame) GetName() string {
 	if x != nil {
 		return x.Name
 	}
 	return ""
 }
 
-func (x *MeterFrame) GetCount() uint64 {
+func (x *CounterFrame) GetCount() uint64 {
 	if x != nil {
 		return x.Count
 	}
@@ -1218,9 +1218,9 @@ type FindingFrame struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Check         string                 `protobuf:"bytes,1,opt,name=check" json:"check,omitempty"`
 	Subject       string                 `protobuf:"bytes,2,opt,name=subject" json:"subject,omitempty"`
-	Level         string                 `protobuf:"bytes,3,opt,name=level" json:"level,omitempty"`
-	What          string                 `protobuf:"bytes,4,opt,name=what" json:"what,omitempty"`
-	Do            string                 `protobuf:"bytes,5,opt,name=do" json:"do,omitempty"`
+	Severity      string                 `protobuf:"bytes,3,opt,name=severity" json:"severity,omitempty"`
+	Message       string                 `protobuf:"bytes,4,opt,name=message" json:"message,omitempty"`
+	Advice        string                 `protobuf:"bytes,5,opt,name=advice" json:"advice,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1269,28 +1269,28 @@ func (x *FindingFrame) GetSubject() string {
 	return ""
 }
 
-func (x *FindingFrame) GetLevel() string {
+func (x *FindingFrame) GetSeverity() string {
 	if x != nil {
-		return x.Level
+		return x.Severity
 	}
 	return ""
 }
 
-func (x *FindingFrame) GetWhat() string {
+func (x *FindingFrame) GetMessage() string {
 	if x != nil {
-		return x.What
+		return x.Message
 	}
 	return ""
 }
 
-func (x *FindingFrame) GetDo() string {
+func (x *FindingFrame) GetAdvice() string {
 	if x != nil {
-		return x.Do
+		return x.Advice
 	}
 	return ""
 }
 
-type SpentFrame struct {
+type BudgetUseFrame struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Route         uint64                 `protobuf:"fixed64,1,opt,name=route" json:"route,omitempty"`  // hash of its key
 	Egress        uint32                 `protobuf:"varint,2,opt,name=egress" json:"egress,omitempty"` // index into the identities
@@ -1299,20 +1299,20 @@ type SpentFrame struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *SpentFrame) Reset() {
-	*x = SpentFrame{}
+func (x *BudgetUseFrame) Reset() {
+	*x = BudgetUseFrame{}
 	mi := &file_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *SpentFrame) String() string {
+func (x *BudgetUseFrame) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*SpentFrame) ProtoMessage() {}
+func (*BudgetUseFrame) ProtoMessage() {}
 
-func (x *SpentFrame) ProtoReflect() protoreflect.Message {
+func (x *BudgetUseFrame) ProtoReflect() protoreflect.Message {
 	mi := &file_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1324,26 +1324,26 @@ func (x *SpentFrame) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use SpentFrame.ProtoReflect.Descriptor instead.
-func (*SpentFrame) Descriptor() ([]byte, []int) {
+// Deprecated: Use BudgetUseFrame.ProtoReflect.Descriptor instead.
+func (*BudgetUseFrame) Descriptor() ([]byte, []int) {
 	return file_wire_proto_rawDescGZIP(), []int{17}
 }
 
-func (x *SpentFrame) GetRoute() uint64 {
+func (x *BudgetUseFrame) GetRoute() uint64 {
 	if x != nil {
 		return x.Route
 	}
 	return 0
 }
 
-func (x *SpentFrame) GetEgress() uint32 {
+func (x *BudgetUseFrame) GetEgress() uint32 {
 	if x != nil {
 		return x.Egress
 	}
 	return 0
 }
 
-func (x *SpentFrame) GetUsed() uint32 {
+func (x *BudgetUseFrame) GetUsed() uint32 {
 	if x != nil {
 		return x.Used
 	}
@@ -1354,10 +1354,10 @@ type IdentityStatusFrame struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
 	State         string                 `protobuf:"bytes,2,opt,name=state" json:"state,omitempty"` // one word
-	Lanes         uint32                 `protobuf:"varint,3,opt,name=lanes" json:"lanes,omitempty"`
-	Resting       uint32                 `protobuf:"varint,4,opt,name=resting" json:"resting,omitempty"`               // lanes whose receiver wants no more of this source for a time
-	Spent         uint32                 `protobuf:"varint,5,opt,name=spent" json:"spent,omitempty"`                   // lanes whose budget is used up for now
-	RestsAt       []string               `protobuf:"bytes,6,rep,name=rests_at,json=restsAt" json:"rests_at,omitempty"` // wide providers that want no more of this source for a time
+	ReadyQueues   uint32                 `protobuf:"varint,3,opt,name=ready_queues,json=readyQueues" json:"ready_queues,omitempty"`
+	Quarantined   uint32                 `protobuf:"varint,4,opt,name=quarantined" json:"quarantined,omitempty"`                         // queues whose receiver quarantined this source
+	Exhausted     uint32                 `protobuf:"varint,5,opt,name=exhausted" json:"exhausted,omitempty"`                             // queues whose budget is used up for now
+	QuarantinedAt []string               `protobuf:"bytes,6,rep,name=quarantined_at,json=quarantinedAt" json:"quarantined_at,omitempty"` // wide providers among those
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1406,46 +1406,46 @@ func (x *IdentityStatusFrame) GetState() string {
 	return ""
 }
 
-func (x *IdentityStatusFrame) GetLanes() uint32 {
+func (x *IdentityStatusFrame) GetReadyQueues() uint32 {
 	if x != nil {
-		return x.Lanes
+		return x.ReadyQueues
 	}
 	return 0
 }
 
-func (x *IdentityStatusFrame) GetResting() uint32 {
+func (x *IdentityStatusFrame) GetQuarantined() uint32 {
 	if x != nil {
-		return x.Resting
+		return x.Quarantined
 	}
 	return 0
 }
 
-func (x *IdentityStatusFrame) GetSpent() uint32 {
+func (x *IdentityStatusFrame) GetExhausted() uint32 {
 	if x != nil {
-		return x.Spent
+		return x.Exhausted
 	}
 	return 0
 }
 
-func (x *IdentityStatusFrame) GetRestsAt() []string {
+func (x *IdentityStatusFrame) GetQuarantinedAt() []string {
 	if x != nil {
-		return x.RestsAt
+		return x.QuarantinedAt
 	}
 	return nil
 }
 
 type RouteFrame struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           string                 `protobuf:"bytes,1,opt,name=key" json:"key,omitempty"`
-	Fact          uint32                 `protobuf:"varint,2,opt,name=fact" json:"fact,omitempty"`
-	Provider      string                 `protobuf:"bytes,3,opt,name=provider" json:"provider,omitempty"` // id in the table that both have
-	Hosts         []string               `protobuf:"bytes,4,rep,name=hosts" json:"hosts,omitempty"`
-	Mx            []string               `protobuf:"bytes,5,rep,name=mx" json:"mx,omitempty"`
-	MxIsHosts     bool                   `protobuf:"varint,6,opt,name=mx_is_hosts,json=mxIsHosts" json:"mx_is_hosts,omitempty"`
-	Elsewhere     uint32                 `protobuf:"varint,7,opt,name=elsewhere" json:"elsewhere,omitempty"`                        // refusals of the hour that other sources have used
-	ElsewhereMs   uint32                 `protobuf:"varint,8,opt,name=elsewhere_ms,json=elsewhereMs" json:"elsewhere_ms,omitempty"` // until that is over an hour old
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Key            string                 `protobuf:"bytes,1,opt,name=key" json:"key,omitempty"`
+	Fact           uint32                 `protobuf:"varint,2,opt,name=fact" json:"fact,omitempty"`
+	Provider       string                 `protobuf:"bytes,3,opt,name=provider" json:"provider,omitempty"` // id in the table that both have
+	Hosts          []string               `protobuf:"bytes,4,rep,name=hosts" json:"hosts,omitempty"`
+	Mx             []string               `protobuf:"bytes,5,rep,name=mx" json:"mx,omitempty"`
+	MxIsHosts      bool                   `protobuf:"varint,6,opt,name=mx_is_hosts,json=mxIsHosts" json:"mx_is_hosts,omitempty"`
+	UsedByOthers   uint32                 `protobuf:"varint,7,opt,name=used_by_others,json=usedByOthers" json:"used_by_others,omitempty"`         // refusals of the hour that other sources have used
+	UsedByOthersMs uint32                 `protobuf:"varint,8,opt,name=used_by_others_ms,json=usedByOthersMs" json:"used_by_others_ms,omitempty"` // until that is over an hour old
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *RouteFrame) Reset() {
@@ -1520,16 +1520,16 @@ func (x *RouteFrame) GetMxIsHosts() bool {
 	return false
 }
 
-func (x *RouteFrame) GetElsewhere() uint32 {
+func (x *RouteFrame) GetUsedByOthers() uint32 {
 	if x != nil {
-		return x.Elsewhere
+		return x.UsedByOthers
 	}
 	return 0
 }
 
-func (x *RouteFrame) GetElsewhereMs() uint32 {
+func (x *RouteFrame) GetUsedByOthersMs() uint32 {
 	if x != nil {
-		return x.ElsewhereMs
+		return x.UsedByOthersMs
 	}
 	return 0
 }
@@ -1553,8 +1553,8 @@ type BatchFrame struct {
 	Flags         []byte   `protobuf:"bytes,14,opt,name=flags" json:"flags,omitempty"`
 	Route         []uint32 `protobuf:"varint,15,rep,packed,name=route" json:"route,omitempty"` // index into routes
 	Mailbox       []string `protobuf:"bytes,16,rep,name=mailbox" json:"mailbox,omitempty"`
-	Short         bool     `protobuf:"varint,17,opt,name=short" json:"short,omitempty"`                                 // the job has few rows left beside others
-	Steady        bool     `protobuf:"varint,18,opt,name=steady" json:"steady,omitempty"`                               // the class has rows for many hours of its budget
+	Short         bool     `protobuf:"varint,17,opt,name=short" json:"short,omitempty"`                                 // the job has few rows left compared with others
+	LongBacklog   bool     `protobuf:"varint,18,opt,name=long_backlog,json=longBacklog" json:"long_backlog,omitempty"`  // the class has rows for many hours of its budget
 	Table         []byte   `protobuf:"bytes,19,opt,name=table" json:"table,omitempty"`                                  // hash of the table that the routes are of: the node judges by no other
 	Details       bool     `protobuf:"varint,20,opt,name=details" json:"details,omitempty"`                             // the results have details; a node that does not know it leaves them out
 	RowEgress     []uint32 `protobuf:"varint,21,rep,packed,name=row_egress,json=rowEgress" json:"row_egress,omitempty"` // index into egress, of each row; none: each is 0
@@ -1711,9 +1711,9 @@ func (x *BatchFrame) GetShort() bool {
 	return false
 }
 
-func (x *BatchFrame) GetSteady() bool {
+func (x *BatchFrame) GetLongBacklog() bool {
 	if x != nil {
-		return x.Steady
+		return x.LongBacklog
 	}
 	return false
 }
@@ -1756,11 +1756,11 @@ type ResultsFrame struct {
 	Rule         []uint32 `protobuf:"varint,13,rep,packed,name=rule" json:"rule,omitempty"`
 	DueNs        []int64  `protobuf:"varint,14,rep,packed,name=due_ns,json=dueNs" json:"due_ns,omitempty"` // since 1970, 0 for none; the whole column is absent where no row has one
 	// Of the batch: rows without a result that waited for a budget lately, and until when. A peer that does not know them loses a figure.
-	Held          uint32   `protobuf:"varint,15,opt,name=held" json:"held,omitempty"`
-	HeldUntilNs   int64    `protobuf:"varint,16,opt,name=held_until_ns,json=heldUntilNs" json:"held_until_ns,omitempty"`
-	Details       [][]byte `protobuf:"bytes,17,rep,name=details" json:"details,omitempty"` // detail.Append; absent unless the batch asks for it
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	BudgetWait        uint32   `protobuf:"varint,15,opt,name=budget_wait,json=budgetWait" json:"budget_wait,omitempty"`
+	BudgetWaitUntilNs int64    `protobuf:"varint,16,opt,name=budget_wait_until_ns,json=budgetWaitUntilNs" json:"budget_wait_until_ns,omitempty"`
+	Details           [][]byte `protobuf:"bytes,17,rep,name=details" json:"details,omitempty"` // detail.Append; absent unless the batch asks for it
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *ResultsFrame) Reset() {
@@ -1884,16 +1884,16 @@ func (x *ResultsFrame) GetDueNs() []int64 {
 	return nil
 }
 
-func (x *ResultsFrame) GetHeld() uint32 {
+func (x *ResultsFrame) GetBudgetWait() uint32 {
 	if x != nil {
-		return x.Held
+		return x.BudgetWait
 	}
 	return 0
 }
 
-func (x *ResultsFrame) GetHeldUntilNs() int64 {
+func (x *ResultsFrame) GetBudgetWaitUntilNs() int64 {
 	if x != nil {
-		return x.HeldUntilNs
+		return x.BudgetWaitUntilNs
 	}
 	return 0
 }
@@ -2176,7 +2176,7 @@ func (x *VerdictFrame) GetDetails() []byte {
 type LookFrame struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Coordinator   *CoordinatorIDFrame    `protobuf:"bytes,1,opt,name=coordinator" json:"coordinator,omitempty"`
-	Lanes         bool                   `protobuf:"varint,2,opt,name=lanes" json:"lanes,omitempty"` // else recent probes, of which the rest says which
+	ReadyQueues   bool                   `protobuf:"varint,2,opt,name=ready_queues,json=readyQueues" json:"ready_queues,omitempty"` // else recent probes, of which the rest says which
 	Email         string                 `protobuf:"bytes,3,opt,name=email" json:"email,omitempty"`
 	Status        string                 `protobuf:"bytes,4,opt,name=status" json:"status,omitempty"`
 	Provider      string                 `protobuf:"bytes,5,opt,name=provider" json:"provider,omitempty"`
@@ -2222,9 +2222,9 @@ func (x *LookFrame) GetCoordinator() *CoordinatorIDFrame {
 	return nil
 }
 
-func (x *LookFrame) GetLanes() bool {
+func (x *LookFrame) GetReadyQueues() bool {
 	if x != nil {
-		return x.Lanes
+		return x.ReadyQueues
 	}
 	return false
 }
@@ -2257,28 +2257,28 @@ func (x *LookFrame) GetLimit() uint32 {
 	return 0
 }
 
-// What people see, as JSON: a list of lanes or of probes.
-type SightFrame struct {
+// What people see, as JSON: a list of ready queues or of probes.
+type ViewFrame struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Json          []byte                 `protobuf:"bytes,1,opt,name=json" json:"json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *SightFrame) Reset() {
-	*x = SightFrame{}
+func (x *ViewFrame) Reset() {
+	*x = ViewFrame{}
 	mi := &file_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *SightFrame) String() string {
+func (x *ViewFrame) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*SightFrame) ProtoMessage() {}
+func (*ViewFrame) ProtoMessage() {}
 
-func (x *SightFrame) ProtoReflect() protoreflect.Message {
+func (x *ViewFrame) ProtoReflect() protoreflect.Message {
 	mi := &file_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -2290,12 +2290,12 @@ func (x *SightFrame) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use SightFrame.ProtoReflect.Descriptor instead.
-func (*SightFrame) Descriptor() ([]byte, []int) {
+// Deprecated: Use ViewFrame.ProtoReflect.Descriptor instead.
+func (*ViewFrame) Descriptor() ([]byte, []int) {
 	return file_wire_proto_rawDescGZIP(), []int{26}
 }
 
-func (x *SightFrame) GetJson() []byte {
+func (x *ViewFrame) GetJson() []byte {
 	if x != nil {
 		return x.Json
 	}
@@ -2364,7 +2364,7 @@ func (x *ReleaseFrame) GetRoute() string {
 
 type ReleasedFrame struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Was           bool                   `protobuf:"varint,1,opt,name=was" json:"was,omitempty"` // there was a quarantine
+	Found         bool                   `protobuf:"varint,1,opt,name=found" json:"found,omitempty"` // there was a quarantine
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2399,9 +2399,9 @@ func (*ReleasedFrame) Descriptor() ([]byte, []int) {
 	return file_wire_proto_rawDescGZIP(), []int{28}
 }
 
-func (x *ReleasedFrame) GetWas() bool {
+func (x *ReleasedFrame) GetFound() bool {
 	if x != nil {
-		return x.Was
+		return x.Found
 	}
 	return false
 }
@@ -2460,7 +2460,7 @@ func (x *ForgetFrame) GetEmail() string {
 
 type ForgottenFrame struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Was           bool                   `protobuf:"varint,1,opt,name=was" json:"was,omitempty"` // there was a verdict
+	Found         bool                   `protobuf:"varint,1,opt,name=found" json:"found,omitempty"` // there was a verdict
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2495,9 +2495,9 @@ func (*ForgottenFrame) Descriptor() ([]byte, []int) {
 	return file_wire_proto_rawDescGZIP(), []int{30}
 }
 
-func (x *ForgottenFrame) GetWas() bool {
+func (x *ForgottenFrame) GetFound() bool {
 	if x != nil {
-		return x.Was
+		return x.Found
 	}
 	return false
 }
@@ -2572,9 +2572,9 @@ const file_wire_proto_rawDesc = "" +
 	"MovedFrame\"$\n" +
 	"\fRefusalFrame\x12\x14\n" +
 	"\x05words\x18\x01 \x01(\tR\x05words\"\x0f\n" +
-	"\rDrainingFrame\"\xbc\x03\n" +
-	"\vStatusFrame\x12\x14\n" +
-	"\x05lanes\x18\x01 \x01(\rR\x05lanes\x12\x1a\n" +
+	"\rDrainingFrame\"\xf6\x03\n" +
+	"\vStatusFrame\x12!\n" +
+	"\fready_queues\x18\x01 \x01(\rR\vreadyQueues\x12\x1a\n" +
 	"\bsessions\x18\x02 \x01(\rR\bsessions\x12\x12\n" +
 	"\x04rows\x18\x03 \x01(\rR\x04rows\x12\x1e\n" +
 	"\n" +
@@ -2583,36 +2583,35 @@ const file_wire_proto_rawDesc = "" +
 	"\banswered\x18\x05 \x01(\x04R\banswered\x12A\n" +
 	"\n" +
 	"identities\x18\x06 \x03(\v2!.probity.wire.IdentityStatusFrameR\n" +
-	"identities\x12\x18\n" +
-	"\afailing\x18\a \x01(\rR\afailing\x12\x1a\n" +
-	"\bdoubtful\x18\b \x01(\rR\bdoubtful\x12.\n" +
-	"\x05spent\x18\t \x03(\v2\x18.probity.wire.SpentFrameR\x05spent\x120\n" +
-	"\x06meters\x18\n" +
-	" \x03(\v2\x18.probity.wire.MeterFrameR\x06meters\x126\n" +
+	"identities\x12%\n" +
+	"\x0eaudit_failures\x18\a \x01(\rR\rauditFailures\x12%\n" +
+	"\x0eaudit_warnings\x18\b \x01(\rR\rauditWarnings\x12=\n" +
+	"\vbudget_uses\x18\t \x03(\v2\x1c.probity.wire.BudgetUseFrameR\n" +
+	"budgetUses\x126\n" +
+	"\bcounters\x18\n" +
+	" \x03(\v2\x1a.probity.wire.CounterFrameR\bcounters\x126\n" +
 	"\bfindings\x18\v \x03(\v2\x1a.probity.wire.FindingFrameR\bfindings\x12\x18\n" +
-	"\aaudited\x18\f \x01(\x03R\aaudited\"6\n" +
-	"\n" +
-	"MeterFrame\x12\x12\n" +
+	"\aaudited\x18\f \x01(\x03R\aaudited\"8\n" +
+	"\fCounterFrame\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x04R\x05count\"x\n" +
+	"\x05count\x18\x02 \x01(\x04R\x05count\"\x8c\x01\n" +
 	"\fFindingFrame\x12\x14\n" +
 	"\x05check\x18\x01 \x01(\tR\x05check\x12\x18\n" +
-	"\asubject\x18\x02 \x01(\tR\asubject\x12\x14\n" +
-	"\x05level\x18\x03 \x01(\tR\x05level\x12\x12\n" +
-	"\x04what\x18\x04 \x01(\tR\x04what\x12\x0e\n" +
-	"\x02do\x18\x05 \x01(\tR\x02do\"N\n" +
-	"\n" +
-	"SpentFrame\x12\x14\n" +
+	"\asubject\x18\x02 \x01(\tR\asubject\x12\x1a\n" +
+	"\bseverity\x18\x03 \x01(\tR\bseverity\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\x12\x16\n" +
+	"\x06advice\x18\x05 \x01(\tR\x06advice\"R\n" +
+	"\x0eBudgetUseFrame\x12\x14\n" +
 	"\x05route\x18\x01 \x01(\x06R\x05route\x12\x16\n" +
 	"\x06egress\x18\x02 \x01(\rR\x06egress\x12\x12\n" +
-	"\x04used\x18\x03 \x01(\rR\x04used\"\xa0\x01\n" +
+	"\x04used\x18\x03 \x01(\rR\x04used\"\xc9\x01\n" +
 	"\x13IdentityStatusFrame\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05state\x18\x02 \x01(\tR\x05state\x12\x14\n" +
-	"\x05lanes\x18\x03 \x01(\rR\x05lanes\x12\x18\n" +
-	"\aresting\x18\x04 \x01(\rR\aresting\x12\x14\n" +
-	"\x05spent\x18\x05 \x01(\rR\x05spent\x12\x19\n" +
-	"\brests_at\x18\x06 \x03(\tR\arestsAt\"\xd5\x01\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12!\n" +
+	"\fready_queues\x18\x03 \x01(\rR\vreadyQueues\x12 \n" +
+	"\vquarantined\x18\x04 \x01(\rR\vquarantined\x12\x1c\n" +
+	"\texhausted\x18\x05 \x01(\rR\texhausted\x12%\n" +
+	"\x0equarantined_at\x18\x06 \x03(\tR\rquarantinedAt\"\xe5\x01\n" +
 	"\n" +
 	"RouteFrame\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
@@ -2620,9 +2619,9 @@ const file_wire_proto_rawDesc = "" +
 	"\bprovider\x18\x03 \x01(\tR\bprovider\x12\x14\n" +
 	"\x05hosts\x18\x04 \x03(\tR\x05hosts\x12\x0e\n" +
 	"\x02mx\x18\x05 \x03(\tR\x02mx\x12\x1e\n" +
-	"\vmx_is_hosts\x18\x06 \x01(\bR\tmxIsHosts\x12\x1c\n" +
-	"\telsewhere\x18\a \x01(\rR\telsewhere\x12!\n" +
-	"\felsewhere_ms\x18\b \x01(\rR\velsewhereMs\"\xa4\x04\n" +
+	"\vmx_is_hosts\x18\x06 \x01(\bR\tmxIsHosts\x12$\n" +
+	"\x0eused_by_others\x18\a \x01(\rR\fusedByOthers\x12)\n" +
+	"\x11used_by_others_ms\x18\b \x01(\rR\x0eusedByOthersMs\"\xaf\x04\n" +
 	"\n" +
 	"BatchFrame\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x04R\x05batch\x12\x10\n" +
@@ -2644,12 +2643,12 @@ const file_wire_proto_rawDesc = "" +
 	"\x05flags\x18\x0e \x01(\fR\x05flags\x12\x14\n" +
 	"\x05route\x18\x0f \x03(\rR\x05route\x12\x18\n" +
 	"\amailbox\x18\x10 \x03(\tR\amailbox\x12\x14\n" +
-	"\x05short\x18\x11 \x01(\bR\x05short\x12\x16\n" +
-	"\x06steady\x18\x12 \x01(\bR\x06steady\x12\x14\n" +
+	"\x05short\x18\x11 \x01(\bR\x05short\x12!\n" +
+	"\flong_backlog\x18\x12 \x01(\bR\vlongBacklog\x12\x14\n" +
 	"\x05table\x18\x13 \x01(\fR\x05table\x12\x18\n" +
 	"\adetails\x18\x14 \x01(\bR\adetails\x12\x1d\n" +
 	"\n" +
-	"row_egress\x18\x15 \x03(\rR\trowEgress\"\x96\x03\n" +
+	"row_egress\x18\x15 \x03(\rR\trowEgress\"\xb0\x03\n" +
 	"\fResultsFrame\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x04R\x05batch\x12\x12\n" +
 	"\x04done\x18\x03 \x01(\bR\x04done\x12\x16\n" +
@@ -2664,9 +2663,10 @@ const file_wire_proto_rawDesc = "" +
 	"\bprovider\x18\v \x03(\rR\bprovider\x12#\n" +
 	"\rprovider_name\x18\f \x03(\rR\fproviderName\x12\x12\n" +
 	"\x04rule\x18\r \x03(\rR\x04rule\x12\x15\n" +
-	"\x06due_ns\x18\x0e \x03(\x03R\x05dueNs\x12\x12\n" +
-	"\x04held\x18\x0f \x01(\rR\x04held\x12\"\n" +
-	"\rheld_until_ns\x18\x10 \x01(\x03R\vheldUntilNs\x12\x18\n" +
+	"\x06due_ns\x18\x0e \x03(\x03R\x05dueNs\x12\x1f\n" +
+	"\vbudget_wait\x18\x0f \x01(\rR\n" +
+	"budgetWait\x12/\n" +
+	"\x14budget_wait_until_ns\x18\x10 \x01(\x03R\x11budgetWaitUntilNs\x12\x18\n" +
 	"\adetails\x18\x11 \x03(\fR\adetails\"\xd8\x02\n" +
 	"\bAskFrame\x12B\n" +
 	"\vcoordinator\x18\x01 \x01(\v2 .probity.wire.CoordinatorIDFrameR\vcoordinator\x12\x18\n" +
@@ -2692,32 +2692,31 @@ const file_wire_proto_rawDesc = "" +
 	"\x04rule\x18\x04 \x01(\tR\x04rule\x12\x0e\n" +
 	"\x02mx\x18\x05 \x03(\tR\x02mx\x12\"\n" +
 	"\rnext_retry_ns\x18\f \x01(\x03R\vnextRetryNs\x12\x18\n" +
-	"\adetails\x18\r \x01(\fR\adetailsJ\x04\b\x06\x10\f\"\xc5\x01\n" +
+	"\adetails\x18\r \x01(\fR\adetailsJ\x04\b\x06\x10\f\"\xd2\x01\n" +
 	"\tLookFrame\x12B\n" +
-	"\vcoordinator\x18\x01 \x01(\v2 .probity.wire.CoordinatorIDFrameR\vcoordinator\x12\x14\n" +
-	"\x05lanes\x18\x02 \x01(\bR\x05lanes\x12\x14\n" +
+	"\vcoordinator\x18\x01 \x01(\v2 .probity.wire.CoordinatorIDFrameR\vcoordinator\x12!\n" +
+	"\fready_queues\x18\x02 \x01(\bR\vreadyQueues\x12\x14\n" +
 	"\x05email\x18\x03 \x01(\tR\x05email\x12\x16\n" +
 	"\x06status\x18\x04 \x01(\tR\x06status\x12\x1a\n" +
 	"\bprovider\x18\x05 \x01(\tR\bprovider\x12\x14\n" +
-	"\x05limit\x18\x06 \x01(\rR\x05limit\" \n" +
-	"\n" +
-	"SightFrame\x12\x12\n" +
+	"\x05limit\x18\x06 \x01(\rR\x05limit\"\x1f\n" +
+	"\tViewFrame\x12\x12\n" +
 	"\x04json\x18\x01 \x01(\fR\x04json\"\x80\x01\n" +
 	"\fReleaseFrame\x12B\n" +
 	"\vcoordinator\x18\x01 \x01(\v2 .probity.wire.CoordinatorIDFrameR\vcoordinator\x12\x16\n" +
 	"\x06egress\x18\x02 \x01(\tR\x06egress\x12\x14\n" +
-	"\x05route\x18\x03 \x01(\tR\x05route\"!\n" +
-	"\rReleasedFrame\x12\x10\n" +
-	"\x03was\x18\x01 \x01(\bR\x03was\"g\n" +
+	"\x05route\x18\x03 \x01(\tR\x05route\"%\n" +
+	"\rReleasedFrame\x12\x14\n" +
+	"\x05found\x18\x01 \x01(\bR\x05found\"g\n" +
 	"\vForgetFrame\x12B\n" +
 	"\vcoordinator\x18\x01 \x01(\v2 .probity.wire.CoordinatorIDFrameR\vcoordinator\x12\x14\n" +
-	"\x05email\x18\x02 \x01(\tR\x05email\"\"\n" +
-	"\x0eForgottenFrame\x12\x10\n" +
-	"\x03was\x18\x01 \x01(\bR\x03was2\xcc\x02\n" +
+	"\x05email\x18\x02 \x01(\tR\x05email\"&\n" +
+	"\x0eForgottenFrame\x12\x14\n" +
+	"\x05found\x18\x01 \x01(\bR\x05found2\xcb\x02\n" +
 	"\x04Node\x12E\n" +
 	"\x06Attach\x12\x1e.probity.wire.CoordinatorFrame\x1a\x17.probity.wire.NodeFrame(\x010\x01\x12;\n" +
-	"\x06Single\x12\x16.probity.wire.AskFrame\x1a\x19.probity.wire.AnswerFrame\x129\n" +
-	"\x04Look\x12\x17.probity.wire.LookFrame\x1a\x18.probity.wire.SightFrame\x12B\n" +
+	"\x06Single\x12\x16.probity.wire.AskFrame\x1a\x19.probity.wire.AnswerFrame\x128\n" +
+	"\x04Look\x12\x17.probity.wire.LookFrame\x1a\x17.probity.wire.ViewFrame\x12B\n" +
 	"\aRelease\x12\x1a.probity.wire.ReleaseFrame\x1a\x1b.probity.wire.ReleasedFrame\x12A\n" +
 	"\x06Forget\x12\x19.probity.wire.ForgetFrame\x1a\x1c.probity.wire.ForgottenFrameB#Z\x1aprobity/prober/wire/frames\x92\x03\x04\b\x02 \x03b\beditionsp\xe8\a"
 
@@ -2750,9 +2749,9 @@ var file_wire_proto_goTypes = []any{
 	(*RefusalFrame)(nil),          // 12: probity.wire.RefusalFrame
 	(*DrainingFrame)(nil),         // 13: probity.wire.DrainingFrame
 	(*StatusFrame)(nil),           // 14: probity.wire.StatusFrame
-	(*MeterFrame)(nil),            // 15: probity.wire.MeterFrame
+	(*CounterFrame)(nil),          // 15: probity.wire.CounterFrame
 	(*FindingFrame)(nil),          // 16: probity.wire.FindingFrame
-	(*SpentFrame)(nil),            // 17: probity.wire.SpentFrame
+	(*BudgetUseFrame)(nil),        // 17: probity.wire.BudgetUseFrame
 	(*IdentityStatusFrame)(nil),   // 18: probity.wire.IdentityStatusFrame
 	(*RouteFrame)(nil),            // 19: probity.wire.RouteFrame
 	(*BatchFrame)(nil),            // 20: probity.wire.BatchFrame
@@ -2761,7 +2760,7 @@ var file_wire_proto_goTypes = []any{
 	(*AnswerFrame)(nil),           // 23: probity.wire.AnswerFrame
 	(*VerdictFrame)(nil),          // 24: probity.wire.VerdictFrame
 	(*LookFrame)(nil),             // 25: probity.wire.LookFrame
-	(*SightFrame)(nil),            // 26: probity.wire.SightFrame
+	(*ViewFrame)(nil),             // 26: probity.wire.ViewFrame
 	(*ReleaseFrame)(nil),          // 27: probity.wire.ReleaseFrame
 	(*ReleasedFrame)(nil),         // 28: probity.wire.ReleasedFrame
 	(*ForgetFrame)(nil),           // 29: probity.wire.ForgetFrame
@@ -2785,8 +2784,8 @@ var file_wire_proto_depIdxs = []int32{
 	2,  // 14: probity.wire.CoordinatorHelloFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
 	7,  // 15: probity.wire.NodeHelloFrame.identities:type_name -> probity.wire.IdentityFrame
 	18, // 16: probity.wire.StatusFrame.identities:type_name -> probity.wire.IdentityStatusFrame
-	17, // 17: probity.wire.StatusFrame.spent:type_name -> probity.wire.SpentFrame
-	15, // 18: probity.wire.StatusFrame.meters:type_name -> probity.wire.MeterFrame
+	17, // 17: probity.wire.StatusFrame.budget_uses:type_name -> probity.wire.BudgetUseFrame
+	15, // 18: probity.wire.StatusFrame.counters:type_name -> probity.wire.CounterFrame
 	16, // 19: probity.wire.StatusFrame.findings:type_name -> probity.wire.FindingFrame
 	19, // 20: probity.wire.BatchFrame.routes:type_name -> probity.wire.RouteFrame
 	2,  // 21: probity.wire.AskFrame.coordinator:type_name -> probity.wire.CoordinatorIDFrame
@@ -2802,7 +2801,7 @@ var file_wire_proto_depIdxs = []int32{
 	29, // 31: probity.wire.Node.Forget:input_type -> probity.wire.ForgetFrame
 	1,  // 32: probity.wire.Node.Attach:output_type -> probity.wire.NodeFrame
 	23, // 33: probity.wire.Node.Single:output_type -> probity.wire.AnswerFrame
-	26, // 34: probity.wire.Node.Look:output_type -> probity.wire.SightFrame
+	26, // 34: probity.wire.Node.Look:output_type -> probity.wire.ViewFrame
 	28, // 35: probity.wire.Node.Release:output_type -> probity.wire.ReleasedFrame
 	30, // 36: probity.wire.Node.Forget:output_type -> probity.wire.ForgottenFrame
 	32, // [32:37] is the sub-list for method output_type

@@ -42,8 +42,8 @@ type NodeClient interface {
 	Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[CoordinatorFrame, NodeFrame], error)
 	// Single answers one address at once. Only the coordinator of the live stream may ask.
 	Single(ctx context.Context, in *AskFrame, opts ...grpc.CallOption) (*AnswerFrame, error)
-	// Look asks what people want to see: lanes, or recent probes. Nothing of the work is decided by it.
-	Look(ctx context.Context, in *LookFrame, opts ...grpc.CallOption) (*SightFrame, error)
+	// Look asks what people want to see: ready queues, or recent probes. Nothing of the work is decided by it.
+	Look(ctx context.Context, in *LookFrame, opts ...grpc.CallOption) (*ViewFrame, error)
 	// Release ends a quarantine at an operator's word.
 	Release(ctx context.Context, in *ReleaseFrame, opts ...grpc.CallOption) (*ReleasedFrame, error)
 	// Forget deletes what the node keeps of an address.
@@ -81,9 +81,9 @@ func (c *nodeClient) Single(ctx context.Context, in *AskFrame, opts ...grpc.Call
 	return out, nil
 }
 
-func (c *nodeClient) Look(ctx context.Context, in *LookFrame, opts ...grpc.CallOption) (*SightFrame, error) {
+func (c *nodeClient) Look(ctx context.Context, in *LookFrame, opts ...grpc.CallOption) (*ViewFrame, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(SightFrame)
+	out := new(ViewFrame)
 	err := c.cc.Invoke(ctx, Node_Look_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -119,8 +119,8 @@ type NodeServer interface {
 	Attach(grpc.BidiStreamingServer[CoordinatorFrame, NodeFrame]) error
 	// Single answers one address at once. Only the coordinator of the live stream may ask.
 	Single(context.Context, *AskFrame) (*AnswerFrame, error)
-	// Look asks what people want to see: lanes, or recent probes. Nothing of the work is decided by it.
-	Look(context.Context, *LookFrame) (*SightFrame, error)
+	// Look asks what people want to see: ready queues, or recent probes. Nothing of the work is decided by it.
+	Look(context.Context, *LookFrame) (*ViewFrame, error)
 	// Release ends a quarantine at an operator's word.
 	Release(context.Context, *ReleaseFrame) (*ReleasedFrame, error)
 	// Forget deletes what the node keeps of an address.
@@ -141,7 +141,7 @@ func (UnimplementedNodeServer) Attach(grpc.BidiStreamingServer[CoordinatorFrame,
 func (UnimplementedNodeServer) Single(context.Context, *AskFrame) (*AnswerFrame, error) {
 	return nil, status.Error(codes.Unimplemented, "method Single not implemented")
 }
-func (UnimplementedNodeServer) Look(context.Context, *LookFrame) (*SightFrame, error) {
+func (UnimplementedNodeServer) Look(context.Context, *LookFrame) (*ViewFrame, error) {
 	return nil, status.Error(codes.Unimplemented, "method Look not implemented")
 }
 func (UnimplementedNodeServer) Release(context.Context, *ReleaseFrame) (*ReleasedFrame, error) {

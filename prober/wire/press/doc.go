@@ -5,6 +5,6 @@
 //
 // Invariants:
 //  1. Fewer than Least calls above Rate never turn a Meter on.
-//  2. A Meter is on until each call has had its time, at the latest Hold after the last.
+//  2. A Meter is on until each call has had its time, at the latest Longest after the last.
 //  3. A Meter has a fixed size, and is safe for concurrent use; the zero Meter is off.
 package press

@@ -8,11 +8,11 @@ import (
 
 // Single calls are load when they come faster than Rate: from the call at which Least of them are above it, until each
 // has had the time that Rate gives it. Ten calls at once are load for a moment. The longer calls come faster than Rate,
-// the longer the load lasts, but never longer than Hold after the last.
+// the longer the load lasts, but never longer than Longest after the last.
 const (
-	Rate  = 500 // a second
-	Least = 10
-	Hold  = 200 * time.Millisecond
+	Rate    = 500 // a second
+	Least   = 10
+	Longest = 200 * time.Millisecond
 )
 
 // worth is the time that Rate gives to each call.
@@ -41,7 +41,7 @@ func (m *Meter) Called(now time.Time) {
 		m.until.Store(0)
 	}
 	m.last = max(m.last, at)
-	m.empty = min(max(m.empty, m.last)+int64(worth), m.last+int64(Hold))
+	m.empty = min(max(m.empty, m.last)+int64(worth), m.last+int64(Longest))
 	if m.empty-m.last >= Least*int64(worth) || m.until.Load() > m.last {
 		m.until.Store(m.empty)
 	}
@@ -50,5 +50,5 @@ func (m *Meter) Called(now time.Time) {
 // On reports whether the node is under single-call load.
 func (m *Meter) On(now time.Time) bool {
 	left := m.until.Load() - now.UnixNano()
-	return left > 0 && left <= int64(Hold+late)
+	return left > 0 && left <= int64(Longest+late)
 }

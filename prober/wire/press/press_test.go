@@ -23,10 +23,10 @@ func TestMeterDetectsLoad(t *testing.T) {
 		{"a few", 1, Least - 1, 0, 0, 0},
 		{"some together", 1, Least, 0, 0, Least * worth},
 		{"some together, now and then", 20, Least, Least * worth, Least * worth, Least * worth},
-		{"many together", 1, 10_000, 0, 0, Hold},
+		{"many together", 1, 10_000, 0, 0, Longest},
 		{"as many as are not yet many", 10_000, 1, worth, 0, 0},
 		{"a few together, as often", 1000, Least - 1, (Least - 1) * worth, 0, 0},
-		{"more than that", 10_000, 2, worth, worth, Hold},
+		{"more than that", 10_000, 2, worth, worth, Longest},
 	} {
 		var m Meter
 		now := start

@@ -97,18 +97,20 @@ func (c *Client) request(ask func(frames.NodeClient) error) error {
 
 // ReadyQueues asks the node for its ready queues.
 func (c *Client) ReadyQueues(ctx context.Context) (queues []wire.ReadyQueue, err error) {
-	return queues, c.fetchView(ctx, &frames.LookFrame{Coordinator: c.id, Lanes: true}, &queues)
+	err = c.fetchView(ctx, &frames.LookFrame{Coordinator: c.id, ReadyQueues: true}, &queues)
+	return queues, err
 }
 
 // Traces asks the node for recent probes.
 func (c *Client) Traces(ctx context.Context, q wire.Query) (traces []wire.Trace, err error) {
 	f := &frames.LookFrame{Coordinator: c.id, Email: q.Email, Status: q.Status, Provider: q.Provider,
 		Limit: frames.Count(q.Limit)}
-	return traces, c.fetchView(ctx, f, &traces)
+	err = c.fetchView(ctx, f, &traces)
+	return traces, err
 }
 
 func (c *Client) fetchView(ctx context.Context, f *frames.LookFrame, into any) error {
-	var reply *frames.SightFrame
+	var reply *frames.ViewFrame
 	if err := c.request(func(node frames.NodeClient) (err error) {
 		reply, err = node.Look(ctx, f)
 		return err
@@ -122,22 +124,22 @@ func (c *Client) fetchView(ctx context.Context, f *frames.LookFrame, into any) e
 }
 
 // EndQuarantine asks the node to end a quarantine.
-func (c *Client) EndQuarantine(ctx context.Context, egress, route string) (was bool, err error) {
+func (c *Client) EndQuarantine(ctx context.Context, egress, route string) (found bool, err error) {
 	err = c.request(func(node frames.NodeClient) error {
 		done, err := node.Release(ctx, &frames.ReleaseFrame{Coordinator: c.id, Egress: egress, Route: route})
-		was = done.GetWas()
+		found = done.GetFound()
 		return err
 	})
-	return was, err
+	return found, err
 }
 
 // Forget asks the node to delete what it keeps of an address, given in folded form. It reports whether there was a
 // verdict.
-func (c *Client) Forget(ctx context.Context, folded string) (was bool, err error) {
+func (c *Client) Forget(ctx context.Context, folded string) (found bool, err error) {
 	err = c.request(func(node frames.NodeClient) error {
 		done, err := node.Forget(ctx, &frames.ForgetFrame{Coordinator: c.id, Email: folded})
-		was = done.GetWas()
+		found = done.GetFound()
 		return err
 	})
-	return was, err
+	return found, err
 }

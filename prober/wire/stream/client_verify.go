@@ -37,7 +37,7 @@ type pendingBatch struct {
 }
 
 // accept takes the next results. Each message brings rows that the batch still waits for, is the last, or says how many
-// rows the node holds; of those the newest is kept. So no node makes us keep more than its batch needs.
+// wait for a budget; of those the newest is kept. So no node makes us keep more than its batch needs.
 func (pb *pendingBatch) accept(f *frames.ResultsFrame) error {
 	rows := f.GetRow()
 	if size := proto.Size(f); size > maxResults+len(rows)*maxResult {
@@ -46,7 +46,7 @@ func (pb *pendingBatch) accept(f *frames.ResultsFrame) error {
 	if pb.done {
 		return frames.Malformed("results after the last")
 	}
-	if n := len(pb.inbox); n > 0 && heldOnly(pb.inbox[n-1]) && heldOnly(f) {
+	if n := len(pb.inbox); n > 0 && reportsBudgetWait(pb.inbox[n-1]) && reportsBudgetWait(f) {
 		pb.inbox[n-1] = f // the newest report without rows is enough
 		return nil
 	}
@@ -63,8 +63,8 @@ func (pb *pendingBatch) accept(f *frames.ResultsFrame) error {
 	return nil
 }
 
-// heldOnly reports whether f is not the last.
-func heldOnly(f *frames.ResultsFrame) bool { return len(f.GetRow()) == 0 && !f.GetDone() }
+// reportsBudgetWait reports whether f says only how many rows wait for a budget.
+func reportsBudgetWait(f *frames.ResultsFrame) bool { return len(f.GetRow()) == 0 && !f.GetDone() }
 
 func (pb *pendingBatch) fail(err error) {
 	pb.failed = err

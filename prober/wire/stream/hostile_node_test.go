@@ -211,14 +211,15 @@ func TestResultsBeyondTheirBatchEndTheStream(t *testing.T) {
 	}
 }
 
-// A node that tells again and again how many rows it holds makes us keep the newest message only.
-func TestOnlyNewestHeldCountIsKept(t *testing.T) {
+// A node that tells again and again how many rows wait for a budget makes us keep the newest message only.
+func TestOnlyNewestBudgetWaitIsKept(t *testing.T) {
 	pb := &pendingBatch{batch: testBatch(1, "tail", 1), wake: make(chan struct{}, 1)}
 	for seq := range uint64(1000) {
-		require.NoError(t, pb.accept(frames.NewResultsFrame(1, wire.Results{Held: wire.Held{Rows: int(seq)}})))
+		waits := wire.Results{BudgetWait: wire.BudgetWait{Rows: int(seq)}}
+		require.NoError(t, pb.accept(frames.NewResultsFrame(1, waits)))
 	}
 	require.Len(t, pb.inbox, 1)
 	part, err := pb.inbox[0].Read()
 	require.NoError(t, err)
-	require.Equal(t, 999, part.Held.Rows)
+	require.Equal(t, 999, part.BudgetWait.Rows)
 }

@@ -56,7 +56,7 @@ func (s *Server) checkCoordinator(coordinator *frames.CoordinatorIDFrame) error 
 }
 
 // Look serves the views to the coordinator's operators.
-func (s service) Look(_ context.Context, f *frames.LookFrame) (*frames.SightFrame, error) {
+func (s service) Look(_ context.Context, f *frames.LookFrame) (*frames.ViewFrame, error) {
 	if err := s.s.checkCoordinator(f.GetCoordinator()); err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (s service) Look(_ context.Context, f *frames.LookFrame) (*frames.SightFram
 		return nil, status.Error(codes.Unimplemented, "node "+s.s.cfg.Node+" has no views")
 	}
 	var seen any
-	if f.GetLanes() {
+	if f.GetReadyQueues() {
 		seen = s.s.cfg.Views.ReadyQueues()
 	} else {
 		traces, err := s.s.cfg.Views.Traces(wire.Query{Email: f.GetEmail(), Status: f.GetStatus(),
@@ -78,7 +78,7 @@ func (s service) Look(_ context.Context, f *frames.LookFrame) (*frames.SightFram
 	if err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
-	return &frames.SightFrame{Json: body}, nil
+	return &frames.ViewFrame{Json: body}, nil
 }
 
 // Release ends a quarantine for the coordinator's operators.
@@ -89,7 +89,7 @@ func (s service) Release(_ context.Context, f *frames.ReleaseFrame) (*frames.Rel
 	if s.s.cfg.Views == nil {
 		return nil, status.Error(codes.Unimplemented, "node "+s.s.cfg.Node+" cannot end quarantines")
 	}
-	return &frames.ReleasedFrame{Was: s.s.cfg.Views.EndQuarantine(f.GetEgress(), f.GetRoute())}, nil
+	return &frames.ReleasedFrame{Found: s.s.cfg.Views.EndQuarantine(f.GetEgress(), f.GetRoute())}, nil
 }
 
 // Forget deletes what is kept of an address for the coordinator.
@@ -104,9 +104,9 @@ func (s service) Forget(_ context.Context, f *frames.ForgetFrame) (*frames.Forgo
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, "not an address")
 	}
-	was, err := s.s.cfg.Forget(a)
+	found, err := s.s.cfg.Forget(a)
 	if err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
-	return &frames.ForgottenFrame{Was: was}, nil
+	return &frames.ForgottenFrame{Found: found}, nil
 }

@@ -23,7 +23,7 @@ func TestRowsThatWaitForABudgetAreReported(t *testing.T) {
 				addrs = append(addrs, fmt.Sprintf("nobody%d@a.example", i))
 			}
 			start, answered := time.Now(), 0
-			var held []wire.Held
+			var waits []wire.BudgetWait
 			batch := &wire.Batch{Job: "j", Rows: b.rows(mxA, addrs...), MaxAge: time.Hour, Started: start}
 			require.NoError(t, b.prober.Verify(context.Background(), batch, 30*time.Second, func(r wire.Results) {
 				for i := range r.Rows {
@@ -31,30 +31,30 @@ func TestRowsThatWaitForABudgetAreReported(t *testing.T) {
 						answered++
 					}
 				}
-				held = append(held, r.Held)
-				require.True(t, r.Done || r.Held.Rows <= 60-answered)
+				waits = append(waits, r.BudgetWait)
+				require.True(t, r.Done || r.BudgetWait.Rows <= 60-answered)
 			}))
 			require.Positive(t, answered)
 			require.Less(t, answered, 60)
-			most := wire.Held{}
-			for _, x := range held {
+			most := wire.BudgetWait{}
+			for _, x := range waits {
 				if x.Rows > most.Rows {
 					most = x
 				}
 			}
-			require.Equal(t, 60-answered, most.Rows, "%v", held)
+			require.Equal(t, 60-answered, most.Rows, "%v", waits)
 			require.Greater(t, most.Until, start.Add(50*time.Minute))
-			require.Zero(t, held[len(held)-1].Rows, "what came home is held no more")
+			require.Zero(t, waits[len(waits)-1].Rows, "a row with a result waits no more")
 		})
 }
 
 // If no budget holds rows, none are reported as waiting for one.
-func TestRowsAtASlowHostAreNotReportedAsHeld(t *testing.T) {
+func TestRowsAtASlowHostDoNotWaitForABudget(t *testing.T) {
 	slow := &fakeServer{rcpt: func(string) string { return "-" }}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": slow}, func(b *testNode) {
 		batch := &wire.Batch{Job: "j", Rows: b.rows(mxA, "ann@a.example", "bob@a.example"), MaxAge: time.Hour,
 			Started: time.Now()}
 		require.NoError(t, b.prober.Verify(context.Background(), batch, 10*time.Second,
-			func(r wire.Results) { require.Zero(t, r.Held) }))
+			func(r wire.Results) { require.Zero(t, r.BudgetWait) }))
 	})
 }

@@ -111,15 +111,6 @@ func (c *Coordinator) updateJob(id string, how func(*store.Job) error, parts ...
 	return j, nil
 }
 
-// setDamage sets what a job shows of damage to its files.
-func (c *Coordinator) setDamage(job, what string) error {
-	_, err := c.updateJob(job, func(j *store.Job) error {
-		j.Damage = what
-		return nil
-	})
-	return err
-}
-
 // WaitChange returns the job once its state differs from from, or as it is when ctx ends.
 func (c *Coordinator) WaitChange(ctx context.Context, id string, from store.JobState) (*store.Job, error) {
 	for {

@@ -67,7 +67,11 @@ func (job *runningJob) open() (err error) {
 		c.metrics.damaged.Add(int64(end.Damaged))
 		c.log.Error("a part of the log of a job's rows is damaged: its rows are asked again", "job", id, "groups",
 			end.Damaged)
-		if err := c.setDamage(id, msgAskedAgain); err != nil {
+		_, err := c.updateJob(id, func(j *store.Job) error {
+			j.Damage = msgAskedAgain
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 	}

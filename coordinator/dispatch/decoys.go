@@ -13,8 +13,6 @@ const decoyBits = 1 << 20
 // answeredDecoys is the domains of a job whose decoys were answered, and need no second one. It keeps hashes only.
 type answeredDecoys struct{ hashes jobfiles.RowSet }
 
-func newAnsweredDecoys() answeredDecoys { return answeredDecoys{jobfiles.NewRowSet(decoyBits)} }
-
 // record adds the domain of a verdict that rests on a decoy.
 func (d answeredDecoys) record(domain string, v *engine.Verdict) {
 	if v.SMTPValid || v.Reason == engine.ReasonCatchAll {

@@ -50,7 +50,8 @@ type Job struct {
 func (s *Scheduler) NewJob(cfg JobConfig) *Job {
 	return &Job{
 		scheduler: s, cfg: cfg, queues: map[string]*classQueue{}, sent: map[*dispatchedChunk]bool{},
-		rates: map[string]*classRate{}, finished: make(chan struct{}), decoys: newAnsweredDecoys(),
+		rates: map[string]*classRate{}, finished: make(chan struct{}),
+		decoys: answeredDecoys{hashes: jobfiles.NewRowSet(decoyBits)},
 	}
 }
 

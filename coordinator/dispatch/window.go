@@ -31,12 +31,6 @@ func (b *classBudgets) limitsOf(class string) (engine.Limits, int) {
 	return p.Limits, p.Sources(max(1, b.sources()))
 }
 
-// refusalsPerHour returns how many refusals the budgets of a class allow in an hour; 0: any number.
-func (b *classBudgets) refusalsPerHour(class string) int {
-	limits, sources := b.limitsOf(class)
-	return limits.RefusalsPerHour * sources
-}
-
 // tailWindow is the window of the tail if it has few sources. Each of its rows may be a route of its own, which takes
 // some kilobytes at the prober while it waits there for a connection.
 const tailWindow = wire.MaxRows
@@ -69,9 +63,9 @@ func (b *classBudgets) hours(class string, rows float64) float64 {
 	if class == chunks.ClassTail {
 		rows = min(rows, chunks.MaxTailRows)
 	}
-	n := b.refusalsPerHour(class)
-	if n == 0 {
-		return 0
+	limits, sources := b.limitsOf(class)
+	if limits.RefusalsPerHour == 0 {
+		return 0 // any number is allowed
 	}
-	return rows / float64(n)
+	return rows / float64(limits.RefusalsPerHour*sources)
 }

@@ -18,18 +18,14 @@ func (f *Files) Check(j *store.Job) error {
 		return nil
 	}
 	upload, err := f.cfg.Files.OpenUpload(j)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the upload is missing: %w", jobfiles.ErrDamaged)
+	}
 	if err != nil {
-		return missingAsDamage("the upload", err)
+		return err
 	}
 	if err := errors.Join(upload.Check(), upload.Close()); err != nil {
 		return err
 	}
 	return f.cfg.Files.ReadAnswers(j, func(*jobfiles.Group) error { return nil })
-}
-
-func missingAsDamage(what string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s is missing: %w", what, jobfiles.ErrDamaged)
-	}
-	return err
 }

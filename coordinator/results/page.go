@@ -120,7 +120,11 @@ func (p *page) render() error {
 			p.text = a.dialect.AppendInputCells(p.text, b, i)
 			if !a.filter.InputOnly {
 				p.text = p.cells.append(p.text, &ans)
-				p.writeDetailCells(&ans)
+				if ans.details != nil {
+					for _, cell := range ans.details.Cells() {
+						p.text = a.dialect.AppendCell(append(p.text, a.dialect.Delimiter), cell)
+					}
+				}
 			}
 			p.text = a.dialect.AppendLineEnd(p.text, b, i)
 		}
@@ -185,15 +189,6 @@ func (p *page) addDetails(ans *answer, t *shownVerdict) error {
 		return fmt.Errorf("details of a row: %w: %w", jobfiles.ErrDamaged, err)
 	}
 	return nil
-}
-
-func (p *page) writeDetailCells(ans *answer) {
-	if ans.details == nil {
-		return
-	}
-	for _, cell := range ans.details.Cells() {
-		p.text = p.a.dialect.AppendCell(append(p.text, p.a.dialect.Delimiter), cell)
-	}
 }
 
 // writeBlank writes a row without an answer.

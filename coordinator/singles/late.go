@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"probity/coordinator"
@@ -281,13 +282,14 @@ func (l *Late) Erase(folded string) error {
 	})
 }
 
-// remove removes calls. One that waits is forgotten first, so that it is not answered meanwhile.
+// remove removes calls and their callbacks. One that waits is forgotten first, so that it is not answered meanwhile.
 func (l *Late) remove(unwanted func(*Call) bool) error {
 	return visit(l.cfg.Store, func(c Call) error {
 		if !unwanted(&c) {
 			return nil
 		}
 		l.forget(c.ID)
-		return l.cfg.Store.Commit(c.Account, c.remove()...)
+		return l.cfg.Store.Commit(c.Account, store.DropCallback(c.ID),
+			func(b *pebble.Batch) error { return b.Delete(keyOf(c.ID), nil) })
 	})
 }

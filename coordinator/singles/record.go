@@ -58,11 +58,6 @@ func (c *Call) isThere(b *pebble.Batch) error {
 	return closer.Close()
 }
 
-// remove are the parts of a commit that remove a call and its callback.
-func (c *Call) remove() []store.Part {
-	return []store.Part{store.DropCallback(c.ID), func(b *pebble.Batch) error { return b.Delete(keyOf(c.ID), nil) }}
-}
-
 // Read returns the call with an id.
 func Read(s *store.Store, id string) (c Call, err error) {
 	value, closer, err := s.Reader().Get(keyOf(id))

@@ -54,11 +54,7 @@ func key(table byte, name string) []byte {
 }
 
 // keyPrefix is the start of a key whose name is followed by more.
-func keyPrefix(table byte, name string) []byte { return appendKeyPrefix(nil, table, name) }
-
-func appendKeyPrefix(dst []byte, table byte, name string) []byte {
-	return append(append(append(dst, table), name...), 0)
-}
+func keyPrefix(table byte, name string) []byte { return append(key(table, name), 0) }
 
 // subKey is the key of rest under a name.
 func subKey[T string | []byte](table byte, name string, rest T) []byte {

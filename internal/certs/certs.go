@@ -61,12 +61,8 @@ func (c initCmd) makeAuthority(con *console.IO) error {
 	if err != nil {
 		return err
 	}
-	line, err := newKeyLine()
-	if err != nil {
-		return err
-	}
 	if err := wholefile.WriteNewSecrets([]wholefile.Secret{{Path: c.path(AuthorityFile), Data: issued.cert},
-		{Path: c.path(authorityKey), Data: issued.key}, {Path: c.path(KeyFile), Data: line}}); err != nil {
+		{Path: c.path(authorityKey), Data: issued.key}, {Path: c.path(KeyFile), Data: keyLine(newKey())}}); err != nil {
 		return err
 	}
 	fmt.Fprintf(con.Out, "%s\tthe authority's certificate: copy it to every machine\n", c.path(AuthorityFile))

@@ -37,11 +37,7 @@ const notPromoted = "# The last key is new and not promoted yet."
 func (c keyAddCmd) Run(con *console.IO) error {
 	return c.rewrite(con, notPromoted+"\n", "copy it to every machine and send SIGHUP, then: probity certs key promote",
 		func(keys [][]byte) ([][]byte, error) {
-			key := make([]byte, 32)
-			if _, err := rand.Read(key); err != nil {
-				return nil, err
-			}
-			return append(keys, key), nil
+			return append(keys, newKey()), nil
 		})
 }
 
@@ -100,10 +96,11 @@ func (f folder) rewrite(con *console.IO, head, next string, change func([][]byte
 	return nil
 }
 
-func newKeyLine() ([]byte, error) {
+// newKey makes a gossip key.
+func newKey() []byte {
 	key := make([]byte, 32)
-	_, err := rand.Read(key)
-	return keyLine(key), err
+	rand.Read(key)
+	return key
 }
 
 func keyLine(key []byte) []byte {

@@ -32,12 +32,18 @@ func restrict(dir string) (open []error, err error) {
 	}
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && path != dir && e.Type()&fs.ModeSymlink == 0 {
-			err = restrictEntry(path, e)
+			var info fs.FileInfo
+			info, err = e.Info()
+			if err == nil && info.Mode().Perm()&otherUsersBits != 0 {
+				err = os.Chmod(path, info.Mode().Perm()&^otherUsersBits)
+			}
 		}
-		if !errors.Is(err, fs.ErrPermission) {
-			return ignoreNotExist(err)
-		}
-		if len(open) < maxNamedPaths {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // it was removed during the walk
+		case !errors.Is(err, fs.ErrPermission):
+			return err
+		case len(open) < maxNamedPaths:
 			open = append(open, err)
 		}
 		return nil
@@ -52,22 +58,6 @@ func restrict(dir string) (open []error, err error) {
 
 // maxNamedPaths bounds the errors about what stays open.
 const maxNamedPaths = 10
-
-func restrictEntry(path string, e fs.DirEntry) error {
-	info, err := e.Info()
-	if err != nil || info.Mode().Perm()&otherUsersBits == 0 {
-		return err
-	}
-	return os.Chmod(path, info.Mode().Perm()&^otherUsersBits)
-}
-
-// ignoreNotExist drops the error of a file that was removed during the walk.
-func ignoreNotExist(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
 
 // RestrictOwn restricts what we own of a data folder. The command that serves from the folder warns about the rest.
 func RestrictOwn(dir string) error {

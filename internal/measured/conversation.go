@@ -152,7 +152,11 @@ func (r *run) nextProbe() (p *probe, ok bool) {
 	p, r.unused = &r.unused[0], r.unused[1:]
 	p.startsTransaction = r.recipient == 0
 	if p.startsTransaction {
-		r.domain = r.domainOf(addrs[0].Domain())
+		name := addrs[0].Domain()
+		if r.domains[name] == nil {
+			r.domains[name] = &domainState{}
+		}
+		r.domain = r.domains[name]
 	}
 	p.ev.Address, p.ev.Route, p.domain = addrs[r.recipient], &r.task.route, r.domain
 	r.recipient++
@@ -160,15 +164,6 @@ func (r *run) nextProbe() (p *probe, ok bool) {
 		r.transaction, r.recipient = r.transaction+1, 0
 	}
 	return p, true
-}
-
-func (r *run) domainOf(name string) *domainState {
-	d := r.domains[name]
-	if d == nil {
-		d = &domainState{}
-		r.domains[name] = d
-	}
-	return d
 }
 
 // batchSize is how many recipients a batch holds: as many as a ready queue sends on a connection that has answered.

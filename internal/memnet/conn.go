@@ -43,23 +43,18 @@ func (p *pipe) read(b []byte) (int, error) {
 		case len(b) == 0:
 			return 0, nil
 		case p.head < len(p.buf):
-			return p.readBuffered(b), nil
+			n := copy(b, p.buf[p.head:])
+			p.head += n
+			if p.head == len(p.buf) {
+				p.buf, p.head = p.buf[:0], 0
+			}
+			p.writers.cond.Broadcast()
+			return n, nil
 		case p.writerClosed:
 			return 0, io.EOF
 		}
 		p.readers.wait()
 	}
-}
-
-// readBuffered moves bytes to the reader. The caller holds p.mu.
-func (p *pipe) readBuffered(b []byte) int {
-	n := copy(b, p.buf[p.head:])
-	p.head += n
-	if p.head == len(p.buf) {
-		p.buf, p.head = p.buf[:0], 0
-	}
-	p.writers.cond.Broadcast()
-	return n
 }
 
 func (p *pipe) write(b []byte) (int, error) {
@@ -79,24 +74,20 @@ func (p *pipe) write(b []byte) (int, error) {
 		case written == len(b):
 			return written, nil
 		}
-		if space := maxBuffer - (len(p.buf) - p.head); space > 0 {
-			written += p.appendBuffered(b[written:min(len(b), written+space)])
+		space := maxBuffer - (len(p.buf) - p.head)
+		if space <= 0 {
+			p.writers.wait()
 			continue
 		}
-		p.writers.wait()
+		part := b[written:min(len(b), written+space)]
+		if p.head > 0 && len(p.buf)+len(part) > cap(p.buf) { // it would grow: the unread part moves to the front first
+			p.buf = p.buf[:copy(p.buf, p.buf[p.head:])]
+			p.head = 0
+		}
+		p.buf = append(p.buf, part...)
+		written += len(part)
+		p.readers.cond.Broadcast()
 	}
-}
-
-// appendBuffered appends b, moving the unread part to the front first if the buffer
-// would have to grow. The caller holds p.mu.
-func (p *pipe) appendBuffered(b []byte) int {
-	if p.head > 0 && len(p.buf)+len(b) > cap(p.buf) {
-		p.buf = p.buf[:copy(p.buf, p.buf[p.head:])]
-		p.head = 0
-	}
-	p.buf = append(p.buf, b...)
-	p.readers.cond.Broadcast()
-	return len(b)
 }
 
 // update calls f under the lock and wakes all waiters.

@@ -105,7 +105,7 @@ func New(cfg Config) (*Fleet, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	f := &Fleet{cfg: cfg, members: map[string]*member{}, parts: map[*part]context.CancelFunc{},
-		usage: clusterUsage{routes: map[uint64][]sourceUsage{}}}
+		usage: clusterUsage{routes: routeUsage{}}}
 	f.membership.Store(newMembership(&cluster.View{}, nil, nil, time.Time{}))
 	if cfg.Metrics != nil {
 		if err := cfg.Metrics.Register(newFleetMetrics(f)); err != nil {

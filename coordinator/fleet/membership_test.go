@@ -267,7 +267,7 @@ func TestRowsWithoutOwnerAreReturned(t *testing.T) {
 func TestRowsThatWereNotSentUseNoBudget(t *testing.T) {
 	members := membersOf("a")
 	f := &Fleet{members: members, parts: map[*part]context.CancelFunc{},
-		usage: clusterUsage{routes: map[uint64][]sourceUsage{}}}
+		usage: clusterUsage{routes: routeUsage{}}}
 	f.cfg.Suppressed = func(string, []string) bool { return false }
 	f.cfg.SuppressedAddress = func(engine.Address) bool { return false }
 	f.membership.Store(newMembership(viewOf(true, "a"), members, nil, testNow))

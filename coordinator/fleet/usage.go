@@ -21,12 +21,15 @@ const maxUsageRoutes = 200_000
 // clusterUsage is the budget usage of the cluster. Safe for concurrent use.
 type clusterUsage struct {
 	mu     sync.Mutex // guards what follows
-	routes map[uint64][]sourceUsage
+	routes routeUsage
 
 	previous   *shard.Set      // which identities had a share when the process before this one ended; nil for none
 	unreported map[string]bool // of these, those that have not reported since
 	expiresAt  time.Time       // when what they used before is over an hour old
 }
+
+// routeUsage is what sources have used, by route.
+type routeUsage map[uint64][]sourceUsage
 
 // sourceUsage is what one source has used of a route's hourly budget.
 type sourceUsage struct {
@@ -45,7 +48,7 @@ func (c *clusterUsage) update(statuses []wire.Status, now time.Time) {
 			delete(c.unreported, id.Name)
 		}
 		for _, one := range statuses[i].BudgetUses {
-			c.set(one.Route, one.Egress, one.Used, now)
+			c.routes.set(one.Route, one.Egress, one.Used, now)
 		}
 	}
 	for id, of := range c.routes {
@@ -57,19 +60,19 @@ func (c *clusterUsage) update(statuses []wire.Status, now time.Time) {
 	}
 }
 
-// set sets what a source has used. The mutex is held.
-func (c *clusterUsage) set(route uint64, identity string, used int, now time.Time) {
-	of := c.routes[route]
+// set sets what a source has used.
+func (r routeUsage) set(route uint64, identity string, used int, now time.Time) {
+	of := r[route]
 	for i := range of {
 		if of[i].identity == identity {
 			of[i].used, of[i].at = used, now
 			return
 		}
 	}
-	if len(of) == 0 && len(c.routes) >= maxUsageRoutes {
+	if len(of) == 0 && len(r) >= maxUsageRoutes {
 		return
 	}
-	c.routes[route] = append(of, sourceUsage{identity, used, now})
+	r[route] = append(of, sourceUsage{identity, used, now})
 }
 
 // addUnanswered counts a row that was sent to a source and not answered as a refusal, up to the hourly limit.
@@ -86,7 +89,7 @@ func (c *clusterUsage) addUnanswered(route *engine.Route, identity string, now t
 			used = one.used
 		}
 	}
-	c.set(id, identity, min(used+1, limit), now)
+	c.routes.set(id, identity, min(used+1, limit), now)
 }
 
 // usedByOthers returns what all but one source have used of a narrow route's hourly budget. At other providers each

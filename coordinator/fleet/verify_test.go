@@ -29,7 +29,7 @@ func membershipOf(nodes int) *membership {
 
 // splitterOf is a splitter of a batch that suppresses nothing.
 func splitterOf(r *membership, b *wire.Batch) *batchSplitter {
-	f := &Fleet{usage: clusterUsage{routes: map[uint64][]sourceUsage{}}}
+	f := &Fleet{usage: clusterUsage{routes: routeUsage{}}}
 	f.cfg.Suppressed = func(string, []string) bool { return false }
 	f.cfg.SuppressedAddress = func(engine.Address) bool { return false }
 	return &batchSplitter{f: f, b: b, r: r, now: testNow, parts: map[*member]*part{}}

@@ -9,19 +9,24 @@ import (
 
 // cache keeps values for a time, up to a capacity. Concurrent callers of one key share one fetch.
 type cache[V any] struct {
-	seed     maphash.Seed
-	capacity int // entries per shard and generation
-	shards   [cacheShards]cacheShard[V]
+	seed   maphash.Seed
+	shards [cacheShards]cacheShard[V]
 }
 
 const cacheShards = 32
 
-// cacheShard keeps two generations: a used entry moves to the young one. When that is full, it becomes the old one and
-// the former old one is dropped at once. That is cheaper than finding the least recently used entry each time.
 type cacheShard[V any] struct {
-	mu         sync.Mutex                // guards all below
-	young, old map[string]*cacheEntry[V] // fetched
-	inFlight   map[string]*cacheEntry[V] // being fetched
+	mu       sync.Mutex // guards all below
+	fetched  generations[V]
+	inFlight map[string]*cacheEntry[V] // being fetched
+}
+
+// generations keeps entries in two generations: a used entry moves to the young one. When that is full, it becomes the
+// old one and the former old one is dropped at once. That is cheaper than finding the least recently used entry each
+// time.
+type generations[V any] struct {
+	young, old map[string]*cacheEntry[V]
+	capacity   int // entries of each
 }
 
 // cacheEntry is a value that is being fetched, and then the kept value. load sets value and ok, then closes done.
@@ -33,9 +38,10 @@ type cacheEntry[V any] struct {
 }
 
 func newCache[V any](size int) *cache[V] {
-	c := &cache[V]{seed: maphash.MakeSeed(), capacity: max(size/cacheShards/2, 1)}
+	c := &cache[V]{seed: maphash.MakeSeed()}
 	for i := range c.shards {
-		c.shards[i].young, c.shards[i].old = map[string]*cacheEntry[V]{}, map[string]*cacheEntry[V]{}
+		c.shards[i].fetched = generations[V]{young: map[string]*cacheEntry[V]{}, old: map[string]*cacheEntry[V]{},
+			capacity: max(size/cacheShards/2, 1)}
 		c.shards[i].inFlight = map[string]*cacheEntry[V]{}
 	}
 	return c
@@ -51,7 +57,7 @@ func (c *cache[V]) get(ctx context.Context, key string, fetch func() (V, time.Du
 	s := c.shard(key)
 	for {
 		s.mu.Lock()
-		if k := s.find(key, c.capacity); k != nil && time.Now().Before(k.until) {
+		if k := s.fetched.find(key); k != nil && time.Now().Before(k.until) {
 			s.mu.Unlock()
 			return k.value, true
 		}
@@ -84,7 +90,7 @@ func (c *cache[V]) kept(key string) (v V, ok bool) {
 	s := c.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if k := s.find(key, c.capacity); k != nil && time.Now().Before(k.until) {
+	if k := s.fetched.find(key); k != nil && time.Now().Before(k.until) {
 		return k.value, true
 	}
 	return v, false
@@ -100,7 +106,7 @@ func (c *cache[V]) load(ctx context.Context, s *cacheShard[V], key string, f *ca
 		delete(s.inFlight, key)
 		if f.ok && ttl > 0 {
 			f.until = time.Now().Add(ttl)
-			s.put(key, f, c.capacity) // an entry of the key in old has expired and is not found again
+			s.fetched.put(key, f) // an entry of the key in old has expired and is not found again
 		}
 		if f.done != nil {
 			close(f.done)
@@ -112,26 +118,26 @@ func (c *cache[V]) load(ctx context.Context, s *cacheShard[V], key string, f *ca
 	return f.value, f.ok
 }
 
-// find returns the kept entry of a key, nil for none, and moves it to young. s.mu is held.
-func (s *cacheShard[V]) find(key string, capacity int) *cacheEntry[V] {
-	if k := s.young[key]; k != nil {
+// find returns the kept entry of a key, nil for none, and moves it to young.
+func (g *generations[V]) find(key string) *cacheEntry[V] {
+	if k := g.young[key]; k != nil {
 		return k
 	}
-	k := s.old[key]
+	k := g.old[key]
 	if k != nil {
-		delete(s.old, key)
-		s.put(key, k, capacity)
+		delete(g.old, key)
+		g.put(key, k)
 	}
 	return k
 }
 
-// put adds an entry to young, at most capacity in each generation. s.mu is held.
-func (s *cacheShard[V]) put(key string, k *cacheEntry[V], capacity int) {
-	if len(s.young) >= capacity {
-		s.young, s.old = s.old, s.young
-		clear(s.young)
+// put adds an entry to young.
+func (g *generations[V]) put(key string, k *cacheEntry[V]) {
+	if len(g.young) >= g.capacity {
+		g.young, g.old = g.old, g.young
+		clear(g.young)
 	}
-	s.young[key] = k
+	g.young[key] = k
 }
 
 // forget drops the kept entry of a key.
@@ -139,8 +145,8 @@ func (c *cache[V]) forget(key string) {
 	s := c.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.young, key)
-	delete(s.old, key)
+	delete(s.fetched.young, key)
+	delete(s.fetched.old, key)
 }
 
 func (c *cache[V]) len() int {
@@ -148,7 +154,7 @@ func (c *cache[V]) len() int {
 	for i := range c.shards {
 		s := &c.shards[i]
 		s.mu.Lock()
-		n += len(s.young) + len(s.old)
+		n += len(s.fetched.young) + len(s.fetched.old)
 		s.mu.Unlock()
 	}
 	return n

@@ -15,8 +15,8 @@ type Limit struct {
 
 	mu      sync.Mutex // guards what follows
 	budget  budget.Persisted
-	waiting [budget.NumPriorities]map[any]Waiter // by the ready queue that waits, each in one priority
-	share   budget.FairShare                     // between waiting short and long jobs
+	waiting waiters
+	share   budget.FairShare // between waiting short and long jobs
 }
 
 // Waiter waits for room at a limit.
@@ -64,18 +64,18 @@ func (l *Limit) Connect(priority budget.Priority, longBacklog, now time.Time) bu
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.RecordDemand(priority, longBacklog, now)
-	if noRoom := l.mayConnect(priority, now); noRoom.Denied {
+	if noRoom := mayConnect(&l.budget, priority, now); noRoom.Denied {
 		return noRoom
 	}
 	return l.budget.ReserveConnect(priority, now)
 }
 
-// mayConnect checks that there is room for a connection and for a recipient on it. The mutex is held.
-func (l *Limit) mayConnect(priority budget.Priority, now time.Time) budget.Denial {
-	if n, noRoom := l.budget.Room(&budget.Conn{}, priority, now); n == 0 {
+// mayConnect checks that there is room for a connection and for a recipient on it.
+func mayConnect(b *budget.Persisted, priority budget.Priority, now time.Time) budget.Denial {
+	if n, noRoom := b.Room(&budget.Conn{}, priority, now); n == 0 {
 		return noRoom
 	}
-	return l.budget.MayConnect(priority, now)
+	return b.MayConnect(priority, now)
 }
 
 // SettleConnect counts the connection in the rate, once the peer has seen it or can no longer see it.
@@ -113,11 +113,11 @@ func (l *Limit) ConnectionClosed(now time.Time) {
 func (l *Limit) Wait(queue any, w Waiter, priority budget.Priority, now time.Time) {
 	least := priority
 	l.mu.Lock()
-	l.addWaiter(queue, w, priority)
-	noRoom := l.mayConnect(least, now)
+	l.waiting.add(queue, w, priority)
+	noRoom := mayConnect(&l.budget, least, now)
 	for noRoom.Denied && !noRoom.Lease && least < budget.Single {
 		least++
-		noRoom = l.mayConnect(least, now)
+		noRoom = mayConnect(&l.budget, least, now)
 	}
 	if noRoom.Lease {
 		l.registry.leases.RequestLease(&l.budget)
@@ -132,19 +132,22 @@ func (l *Limit) Wait(queue any, w Waiter, priority budget.Priority, now time.Tim
 func (l *Limit) AwaitLease(queue any, w Waiter, priority budget.Priority) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.addWaiter(queue, w, priority)
+	l.waiting.add(queue, w, priority)
 	l.registry.leases.RequestLease(&l.budget)
 }
 
-// addWaiter records the only wait of a ready queue. The mutex is held.
-func (l *Limit) addWaiter(queue any, w Waiter, priority budget.Priority) {
-	for _, queues := range l.waiting {
+// waiters are those of each priority, by the ready queue that waits. A ready queue waits in one priority.
+type waiters [budget.NumPriorities]map[any]Waiter
+
+// add records the only wait of a ready queue.
+func (w *waiters) add(queue any, one Waiter, priority budget.Priority) {
+	for _, queues := range w {
 		delete(queues, queue)
 	}
-	if l.waiting[priority] == nil {
-		l.waiting[priority] = map[any]Waiter{}
+	if w[priority] == nil {
+		w[priority] = map[any]Waiter{}
 	}
-	l.waiting[priority][queue] = w
+	w[priority][queue] = one
 }
 
 // onRoom wakes one waiter that can use the room.

@@ -22,64 +22,84 @@ const (
 	maxSuccessGap = 3 * time.Second
 )
 
+// health is what the connections of a source have shown of it: a value, without a lock.
+type health struct {
+	failures     int             // in a row
+	failedRoutes map[string]bool // of these failures; at most downRoutes
+	firstFailure time.Time       // the first failure in the row
+	workingSince time.Time       // since when it was seen to work, until lastSuccess
+	lastSuccess  time.Time       // when the last connection was made
+}
+
+// recordSuccess records that a connection was made.
+func (h *health) recordSuccess(now time.Time) {
+	if now.Sub(h.lastSuccess) > maxSuccessGap {
+		h.workingSince = now
+	}
+	h.lastSuccess = now
+	h.failures = 0
+	clear(h.failedRoutes)
+}
+
+// recordFailure records that a connection to a route was not made.
+func (h *health) recordFailure(route string, now time.Time) {
+	h.failures++
+	if h.failures == 1 {
+		h.firstFailure = now
+	}
+	if h.failedRoutes == nil {
+		h.failedRoutes = map[string]bool{}
+	}
+	if len(h.failedRoutes) < downRoutes {
+		h.failedRoutes[route] = true
+	}
+}
+
 // RecordConnect records whether a connection was made. It reports a change: down, or up again.
 func (b *breaker) RecordConnect(ok, isReachTrial bool, route string, now time.Time) (changed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	was := b.down()
+	was := b.health.down()
 	if ok {
-		if now.Sub(b.lastSuccess) > maxSuccessGap {
-			b.workingSince = now
-		}
-		b.lastSuccess = now
+		b.health.recordSuccess(now)
+		b.reachTrials = 0
 		if isReachTrial {
 			b.reachTrialReply = now
 		}
-		b.failures, b.reachTrials = 0, 0
-		clear(b.failedRoutes)
 		return was
 	}
 	if !b.reachTrialReply.IsZero() && now.Sub(b.reachTrialReply) < reachTrialLife {
 		return false
 	}
-	wasSuspect := b.suspect()
-	b.failures++
-	if b.failures == 1 {
-		b.firstFailure = now
-	}
-	if b.failedRoutes == nil {
-		b.failedRoutes = map[string]bool{}
-	}
-	if len(b.failedRoutes) < downRoutes {
-		b.failedRoutes[route] = true
-	}
-	if t := &b.trials[Reachability]; b.suspect() && !wasSuspect {
+	wasSuspect := b.health.suspect()
+	b.health.recordFailure(route, now)
+	if t := &b.trials[Reachability]; b.health.suspect() && !wasSuspect {
 		t.at = now.Add(trialInterval)
 		if t.last.Domain != "" { // a reachability trial may go as soon as the last one is long enough ago
 			t.at = now.Add(max(0, b.lastReachTrial.Add(reachTrialInterval).Sub(now)))
 		}
 	}
-	return !was && b.down()
+	return !was && b.health.down()
 }
 
-// down reports whether the source cannot connect anywhere. The mutex is held.
-func (b *breaker) down() bool { return b.failures >= downFailures && len(b.failedRoutes) >= downRoutes }
+// down reports whether the source cannot connect anywhere.
+func (h *health) down() bool { return h.failures >= downFailures && len(h.failedRoutes) >= downRoutes }
 
-// suspect reports whether several receivers failed in a row: the fault may be ours. The mutex is held.
-func (b *breaker) suspect() bool { return len(b.failedRoutes) >= suspectRoutes }
+// suspect reports whether several receivers failed in a row: the fault may be ours.
+func (h *health) suspect() bool { return len(h.failedRoutes) >= suspectRoutes }
 
 // IsDown reports whether the source cannot connect anywhere.
 func (b *breaker) IsDown() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.down()
+	return b.health.down()
 }
 
 // BlockedUntil returns the time at which a source that is down may try a connection; zero for a source that is not.
 func (b *breaker) BlockedUntil() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.down() {
+	if !b.health.down() {
 		return time.Time{}
 	}
 	return b.trials[Reachability].at
@@ -90,7 +110,7 @@ func (b *breaker) BlockedUntil() time.Time {
 func (b *breaker) MayBeOurFault(began time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.suspect() && b.noSuccessSince(began) && b.workedRecently()
+	return b.health.suspect() && b.health.noSuccessSince(began) && b.health.workedRecently()
 }
 
 // MayBeOutage reports whether a connection begun at a time may have failed in an outage of ours that has just begun, or
@@ -98,13 +118,13 @@ func (b *breaker) MayBeOurFault(began time.Time) bool {
 func (b *breaker) MayBeOutage(began time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return (began.Before(b.workingSince) || b.noSuccessSince(began)) && b.workedRecently()
+	return (began.Before(b.health.workingSince) || b.health.noSuccessSince(began)) && b.health.workedRecently()
 }
 
-// noSuccessSince reports whether no connection was made later than overlapGrace after began. The mutex is held.
-func (b *breaker) noSuccessSince(began time.Time) bool {
-	return b.lastSuccess.Sub(began) <= overlapGrace
+// noSuccessSince reports whether no connection was made later than overlapGrace after began.
+func (h *health) noSuccessSince(began time.Time) bool {
+	return h.lastSuccess.Sub(began) <= overlapGrace
 }
 
-// workedRecently reports whether the source had worked recently when the failures in a row began. The mutex is held.
-func (b *breaker) workedRecently() bool { return b.firstFailure.Sub(b.lastSuccess) < recentSuccess }
+// workedRecently reports whether the source had worked recently when the failures in a row began.
+func (h *health) workedRecently() bool { return h.firstFailure.Sub(h.lastSuccess) < recentSuccess }

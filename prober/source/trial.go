@@ -57,11 +57,7 @@ type trials struct {
 type breaker struct {
 	mu sync.Mutex // guards what follows, and what of Source says so
 
-	failures     int             // in a row
-	failedRoutes map[string]bool // of these failures; at most downRoutes
-	firstFailure time.Time       // the first failure in the row
-	workingSince time.Time       // since when it was seen to work, until lastSuccess
-	lastSuccess  time.Time       // when the last connection was made
+	health health
 
 	quarantinedUntil time.Time // quarantined everywhere until then
 
@@ -80,7 +76,7 @@ func (b *breaker) TryAt(route string, isReachTrial bool, again time.Duration,
 	now time.Time) (wait, nextTrial time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	quarantined, needsReachTrial := now.Before(b.quarantinedUntil), isReachTrial || b.down()
+	quarantined, needsReachTrial := now.Before(b.quarantinedUntil), isReachTrial || b.health.down()
 	if !quarantined && !needsReachTrial {
 		return time.Time{}, time.Time{}
 	}
@@ -134,7 +130,7 @@ func (b *breaker) ReturnTrial(nextTrial time.Time, route string, at time.Time) {
 // needsTrials reports whether the source needs trial connections of a kind. The mutex is held.
 func (b *breaker) needsTrials(kind TrialKind, now time.Time) bool {
 	if kind == Reachability {
-		return b.suspect()
+		return b.health.suspect()
 	}
 	return now.Before(b.quarantinedUntil)
 }
@@ -166,7 +162,7 @@ func (b *breaker) NextTrial(kind TrialKind, now time.Time) (at time.Time, to Tar
 		}
 		return time.Time{}, Target{}
 	case now.Before(t.at), kind == Reachability &&
-		(now.Before(b.quarantinedUntil) || b.down() && b.reachTrials%queueTrialEvery == queueTrialEvery-1):
+		(now.Before(b.quarantinedUntil) || b.health.down() && b.reachTrials%queueTrialEvery == queueTrialEvery-1):
 		return t.at, Target{}
 	}
 	to = t.last

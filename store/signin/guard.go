@@ -100,12 +100,12 @@ func (g *Guard) Allow(from netip.Addr, now time.Time) window.Decision {
 	byClient := window.Limit{N: ClientPerMinute, Per: time.Minute}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	network := g.window(prefixOf(from, 24, 48))
+	network := windowOf(g.windows, prefixOf(from, 24, 48))
 	d := network.Peek(byNetwork, now)
 	if !d.OK { // before its clients take memory
 		return d
 	}
-	client := g.window(oneClient{prefixOf(from, 32, 64)})
+	client := windowOf(g.windows, oneClient{prefixOf(from, 32, 64)})
 	d = window.Stricter(client.Peek(byClient, now), d)
 	if d.OK {
 		network.Add(byNetwork, now)
@@ -117,13 +117,13 @@ func (g *Guard) Allow(from netip.Addr, now time.Time) window.Decision {
 // oneClient is the key of a client's window.
 type oneClient struct{ netip.Prefix }
 
-// window returns the window of a client, or of a network by its prefix. mu is held.
-func (g *Guard) window(of any) *window.Window {
-	if known, ok := g.windows.Get(of); ok {
+// windowOf returns the window of a client, or of a network by its prefix.
+func windowOf(windows *simplelru.LRU[any, *window.Window], of any) *window.Window {
+	if known, ok := windows.Get(of); ok {
 		return known
 	}
 	w := new(window.Window)
-	g.windows.Add(of, w)
+	windows.Add(of, w)
 	return w
 }
 

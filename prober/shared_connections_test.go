@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -548,4 +549,51 @@ func TestUnresolvableHostFailsAlone(t *testing.T) {
 		require.Less(t, time.Since(began), 2*time.Minute)
 		long.Wait()
 	})
+}
+
+// TestRefusalElsewhereConfirmsNothing: a customer's host that fell silent accepts unknown recipients over a connection
+// that goes on to another customer at its address, gets refusals there, and comes back. Those refusals say nothing of
+// the host before: none of its acceptances is VALID by them, whatever it had refused itself.
+func TestRefusalElsewhereConfirmsNothing(t *testing.T) {
+	for name, refusedBefore := range map[string]bool{"it has refused no recipient since it is known": false,
+		"it has refused one before": true} {
+		t.Run(name, func(t *testing.T) {
+			silent := false
+			h := &fakeServer{noPipelining: true, replyDelay: 100 * time.Millisecond,
+				rcptByDomain: func(local, domain string) string {
+					if silent && domain == "d0.example" {
+						return acceptedReply
+					}
+					return acceptsAnn(local)
+				}}
+			w := newProviderHosts(".big.example", 2, h)
+			table := strings.NewReplacer("connections = 2", "connections = 1", "recipients_per_transaction = 0",
+				"recipients_per_transaction = 1", "refusals_per_hour = 0", "refusals_per_hour = 200").Replace(testTable) +
+				"accepts_silently = true\n"
+			withTestNode(t, table, nil, w.hosts, func(b *testNode) {
+				known := w.rows(b, ".big.example", 0, 1, 1)
+				requireOwnReplies(t, known, b.verify(10*time.Minute, known...))
+				if !refusedBefore {
+					time.Sleep(time.Minute) // the connection ends, and the host is forgotten
+				}
+				silent = true
+				first := w.rows(b, ".big.example", 0, 1, 60)[2:]
+				other := w.rows(b, ".big.example", 1, 2, 4)
+				var both sync.WaitGroup
+				both.Go(func() {
+					for _, r := range b.verify(10*time.Minute, first...) {
+						require.NotEqual(t, engine.Valid, r.Verdict.Status, "%v", h.snapshot().log)
+					}
+				})
+				time.Sleep(time.Second)
+				accepted := h.count("RCPT")
+				require.Greater(t, accepted, 4, "acceptances wait")
+				requireOwnReplies(t, other, b.verify(10*time.Minute, other...))
+				refused := slices.Index(h.snapshot().log, "RCPT nobody3@d1.example")
+				require.Greater(t, refused, accepted)
+				both.Wait()
+				require.Greater(t, h.count("RCPT"), 30, "the connection comes back: %v", h.snapshot().log)
+			})
+		})
+	}
 }

@@ -262,13 +262,19 @@ func (r *Replies) countRefusal(on *Progress) {
 	m.mostRefused = max(m.mostRefused, on.Refused)
 }
 
-// Progress is what a connection has brought so far.
+// Progress is what a connection has brought so far at the host that it serves.
 type Progress struct {
 	Connection   uint32 // its number
-	Answers      int    // to recipients
+	Answers      int    // to recipients, at the hosts before too
 	AcceptedUpTo int    // the last of them that accepted one
-	Refused      uint16 // of them, as unknown
-	Checks       bool   // it has not accepted every recipient
+	Refused      uint16 // recipients of this host, as unknown
+	Checks       bool   // it has not accepted every recipient of this host
+}
+
+// AtNextHost is the progress of a connection that goes on to another host: what it has shown of one proves nothing of
+// the other.
+func (p *Progress) AtNextHost() *Progress {
+	return &Progress{Connection: p.Connection, Answers: p.Answers, AcceptedUpTo: p.AcceptedUpTo}
 }
 
 // DeliverControl handles the reply to a control of a group. It returns true if the control was refused: then the

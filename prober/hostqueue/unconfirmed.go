@@ -125,8 +125,7 @@ func (d *Domain) isConfirmed(p *Probe, now time.Time) bool {
 // accept every recipient of a connection over which they have refused some. So a refusal over another counts where the
 // target's connection refused some recipient too, and some connection, now or before, more than the target's had.
 func (q *Queue) refusedAfter(p *Probe) bool {
-	// the connection may have served another host since: this one must have refused a recipient, too
-	return p.over.Refused > p.refusedBefore && q.lastRefused > p.lastAnswer ||
+	return p.over.Refused > p.refusedBefore ||
 		q.memory.checks(p.over) && q.confirmedUpTo >= p.lastAnswer && q.memory.mostRefused > p.refusedBefore
 }
 

@@ -58,7 +58,7 @@ type exchange struct {
 	seen      []hostqueue.Answer
 	delivered []bool // by recipient: it was answered
 
-	so              *hostqueue.Progress // what the connection has brought
+	so              *hostqueue.Progress // what the connection has brought at its host
 	unproven        hostqueue.Unproven  // until its dialogue is confirmed
 	acceptedDomains map[string]bool
 }

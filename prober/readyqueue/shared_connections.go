@@ -234,7 +234,7 @@ func (sc *sharedConnections) handOver(s *session, m *mxHost, now time.Time) {
 	if s.answered {
 		old.healthy--
 	}
-	s.host, s.answered = m, false
+	s.host, s.so, s.answered = m, s.so.AtNextHost(), false
 	s.transactionsBefore, s.pool.handedOverAt = s.used.Transactions, now
 	m.wait.end()
 	sc.in.singleWaiting = sc.in.singleWaiting && m.Waiting(budget.Single) == 0

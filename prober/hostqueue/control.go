@@ -129,7 +129,7 @@ func (q *Queue) settleRefusals(now time.Time, wanted func(*Probe) bool, change f
 func (q *Queue) SettleUncontrolled(now time.Time) {
 	if !q.hasControl() {
 		q.settleRefusals(now, func(p *Probe) bool {
-			return p.Priority == budget.Single || len(q.inFlight) == 0 && q.noTargetLeft(p.Priority)
+			return p.Priority == budget.Single || q.inFlight == 0 && q.noTargetLeft(p.Priority)
 		}, nil)
 	}
 }
@@ -193,7 +193,7 @@ func (q *Queue) TargetsLeft(on *Progress, sent, recipients, refusals int) int {
 	if bound := q.memory.perConnection; bound > 0 {
 		left = min(left, bound-sent)
 	}
-	if !q.hasControl() && !(q.set.BlocksAsUnknown && len(q.inFlight) > 0) { // another connection may find one meanwhile
+	if !q.hasControl() && !(q.set.BlocksAsUnknown && q.inFlight > 0) { // another connection may find one meanwhile
 		return max(0, left)
 	}
 	if refusals <= fewRefusals {

@@ -82,17 +82,8 @@ func (g *Group) Reset() {
 	g.Control, g.controlledTo = false, placeFirst
 }
 
-// RecordSent records that the group is in flight.
-func (q *Queue) RecordSent(g *Group) {
-	q.inFlight = append(q.inFlight, sentGroup{g.answersAtSend, len(g.Recipients)})
-}
-
-// RecordAnswered ends the flight of the group's recipients, whether they were answered or not.
-func (g *Group) RecordAnswered() {
-	for _, r := range g.Recipients {
-		r.Domain.inFlight--
-	}
-}
+// RecordSent records that one more group is in flight.
+func (q *Queue) RecordSent() { q.inFlight++ }
 
 // RemoveEmpty removes the domains of the group that are not used any more.
 func (g *Group) RemoveEmpty() {

@@ -79,9 +79,9 @@ type Queue struct {
 	OneDomain           bool // recipients of one transaction share their domain
 	OneAtATime          bool // it takes a transaction only after the last one was answered
 
-	refusing bool        // it refused a recipient in this hour, or may be about to: see unconfirmed.go
-	suspect  bool        // half of what it may refuse in an hour was refused: see suspect_decoy.go
-	inFlight []sentGroup // groups of transactions in flight
+	refusing bool // it refused a recipient in this hour, or may be about to: see unconfirmed.go
+	suspect  bool // half of what it may refuse in an hour was refused: see suspect_decoy.go
+	inFlight int  // groups of transactions that were sent and are not answered yet
 	// By the set's count of answers: a recipient sent after the acceptances up to confirmedUpTo was refused, the last
 	// one with the answer lastRefused.
 	confirmedUpTo, lastRefused uint64

@@ -35,10 +35,11 @@ type Replies struct {
 	becameAcceptAll *engine.Sighting // the decoy that showed that every recipient is accepted now
 }
 
-// NewReplies begins to handle the replies to a group on a connection.
+// NewReplies begins to handle the replies to a group on a connection: it is in flight no more.
 func (q *Queue) NewReplies(g *Group, to *Unproven, now time.Time) Replies {
-	if i := slices.Index(q.inFlight, sentGroup{g.answersAtSend, len(g.Recipients)}); i >= 0 {
-		q.inFlight = slices.Delete(q.inFlight, i, i+1)
+	q.inFlight--
+	for _, r := range g.Recipients {
+		r.Domain.inFlight--
 	}
 	return Replies{Now: now, queue: q, unproven: to, answersAtSend: g.answersAtSend}
 }
@@ -55,7 +56,7 @@ type Answer struct {
 func (r *Replies) RecordRefusals(g *Group, refused, limit int, seen []Answer) {
 	q := r.queue
 	if q.set.AcceptsSilently {
-		q.refusing = refused > 0 || limit > 0 && len(q.inFlight) > 0
+		q.refusing = refused > 0 || limit > 0 && q.inFlight > 0
 		q.suspect = limit > 0 && refused >= max(1, limit/2)
 	}
 	for k, a := range slices.Backward(seen) {
@@ -79,12 +80,6 @@ func (r *Replies) recordRefusal(answer uint64) {
 func (r *Replies) RecordAnswer(p *Probe, seen *engine.Sighting) {
 	p.lastAnswer, p.unconfirmed, p.answeredAfter = r.queue.set.Answers, r.queue.refusing, r.Now.Sub(r.queue.set.Created)
 	p.Ev.Control, p.Ev.Witness = r.queue.memory.recordAnswer(seen, p.lastAnswer), nil
-}
-
-// sentGroup is a group of transactions that was sent and is not answered yet.
-type sentGroup struct {
-	answersAtSend uint64 // the set's count of answers when it was filled
-	n             int    // its recipients
 }
 
 // confirmTime is how soon after an acceptance a refusal must come to confirm it: later the host may check again. What
@@ -223,7 +218,7 @@ func (r *Replies) Resolve() {
 	for _, d := range slices.Clone(q.unconfirmed) {
 		priority := d.decoy.priority()
 		if d.decoy.suspectAt == 0 || r.becameAcceptAll == nil && priority != budget.Single &&
-			(!q.noTargetLeft(priority) || q.pendingDecoyCount()+len(q.inFlight) > 0) {
+			(!q.noTargetLeft(priority) || q.pendingDecoyCount()+q.inFlight > 0) {
 			continue
 		}
 		d.decoy.discard(r.Now)

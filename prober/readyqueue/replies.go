@@ -40,7 +40,6 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	}
 	rh.RecordRefusals(&s.group, refused, q.Provider.Limits.RefusalsPerHour, s.seen)
 	rh.ConfirmSuspects()
-	s.group.RecordAnswered()
 	rh.un = hostqueue.Unanswered{Outcome: &o, Seen: s.seen, Pipelining: pipelining, First: !s.progress,
 		MayConnect: func() bool { return !l.connectDisabled(now) }, Accepted: s.acceptedDomains}
 	switch {

@@ -51,7 +51,7 @@ func (s *session) fillTransaction(l *locked, now time.Time) budget.Denial {
 		}
 	}
 	if len(s.group.Recipients) > 0 {
-		m.RecordSent(&s.group)
+		m.RecordSent()
 		return budget.Denial{}
 	}
 	var d budget.Denial // why what waits has no room

@@ -87,7 +87,6 @@ type Queue struct {
 	confirmedUpTo, lastRefused uint64
 	refusal                    *engine.Witness // of lastRefused
 	unconfirmed                []*Domain       // whose accepted probes wait for any refusal
-	suspectDecoys              ring.Ring[suspectDecoy]
 	controlsInFlight           int
 }
 

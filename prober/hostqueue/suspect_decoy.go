@@ -25,12 +25,6 @@ func silentAcceptance() engine.Finding {
 // RuleSilentAcceptance is the rule of that finding.
 const RuleSilentAcceptance = "default/accepts-silently"
 
-// suspectDecoy is a decoy whose acceptance is suspect, and the set's count of answers then.
-type suspectDecoy struct {
-	domain   *Domain
-	accepted uint64
-}
-
 // DeliverDecoy gives a decoy's reply to the probes that wait for it; behind are the answers to those of its group
 // behind it. If the host has begun to accept every recipient, it returns true, and the host is to be paused until its
 // hour is over.
@@ -55,7 +49,6 @@ func (r *Replies) DeliverDecoy(d *Domain, on *Progress, seen engine.Sighting, g 
 	case q.lastRefused > q.set.Answers: // a recipient behind it in the same transaction
 	case q.suspect:
 		d.decoy.suspectAt, keep = q.set.Answers, false
-		q.suspectDecoys.Push(suspectDecoy{d, q.set.Answers})
 	default:
 		keep = !q.refusing
 	}
@@ -118,24 +111,18 @@ func (r *Replies) unanswered(to Recipient, u *Unanswered, tried bool) {
 	}
 }
 
-// ConfirmSuspects confirms the suspect decoys that were accepted before a recipient was sent that is refused now. Those
-// that no refusal has followed in time prove nothing.
-func (r *Replies) ConfirmSuspects() {
-	q := r.queue
-	for ; q.suspectDecoys.Len() > 0; q.suspectDecoys.Pop() {
-		s := q.suspectDecoys.Peek()
-		decoy := &s.domain.decoy
-		until := decoy.sighting.At.Add(q.set.ConfirmTime())
-		switch {
-		case decoy.suspectAt != s.accepted: // it was asked again since, or given up
-		case r.Now.After(until):
-			decoy.discard(until)
-		case q.confirmedUpTo >= s.accepted:
-			decoy.suspectAt = 0
-			r.keepFact(s.domain)
-		default:
-			return
-		}
+// resolveSuspect confirms a suspect decoy if a recipient was refused that was sent after its acceptance. If none was in
+// time, it proves nothing.
+func (r *Replies) resolveSuspect(d *Domain) {
+	decoy, q := &d.decoy, d.queue
+	until := decoy.sighting.At.Add(q.set.ConfirmTime())
+	switch {
+	case decoy.suspectAt == 0:
+	case r.Now.After(until):
+		decoy.discard(until)
+	case q.confirmedUpTo >= decoy.suspectAt:
+		decoy.suspectAt = 0
+		r.keepFact(d)
 	}
 }
 

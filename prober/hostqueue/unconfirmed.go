@@ -181,8 +181,12 @@ func (d *Domain) appendDecoy(p *Probe) {
 func (d *Domain) leaveUnconfirmed(p *Probe) {
 	p.domain = d
 	d.decoy.waiting.push(p)
-	if !slices.Contains(d.queue.unconfirmed, d) {
-		d.queue.unconfirmed = append(d.queue.unconfirmed, d)
+	d.queue.addUnconfirmed(d)
+}
+
+func (q *Queue) addUnconfirmed(d *Domain) {
+	if !slices.Contains(q.unconfirmed, d) {
+		q.unconfirmed = append(q.unconfirmed, d)
 	}
 }
 
@@ -196,14 +200,13 @@ func (r *Replies) Resolve() {
 	asking, late, priority := false, false, budget.LongJob
 	var first *Domain
 	for _, d := range waiting {
+		r.resolveSuspect(d)
 		r.releaseConfirmed(d)
 		decoy := &d.decoy
 		if decoy.waiting.n == 0 {
 			continue
 		}
-		if !slices.Contains(q.unconfirmed, d) {
-			q.unconfirmed = append(q.unconfirmed, d)
-		}
+		q.addUnconfirmed(d)
 		asking = asking || decoy.state.busy()
 		if decoy.suspectAt == 0 {
 			late = late || r.Now.Sub(q.set.answeredAt(decoy.waiting.first)) >= q.set.ConfirmTime()*4/5
@@ -217,13 +220,12 @@ func (r *Replies) Resolve() {
 	}
 	for _, d := range slices.Clone(q.unconfirmed) {
 		priority := d.decoy.priority()
-		if d.decoy.suspectAt == 0 || r.becameAcceptAll == nil && priority != budget.Single &&
-			(!q.noTargetLeft(priority) || q.pendingDecoyCount()+q.inFlight > 0) {
-			continue
+		none := r.becameAcceptAll != nil || priority == budget.Single ||
+			q.noTargetLeft(priority) && q.pendingDecoyCount()+q.inFlight == 0
+		if d.decoy.suspectAt != 0 && none {
+			d.decoy.discard(r.Now)
+			r.releaseConfirmed(d)
 		}
-		d.decoy.discard(r.Now)
-		r.releaseConfirmed(d)
-		q.unconfirmed = slices.DeleteFunc(q.unconfirmed, func(other *Domain) bool { return other == d })
 	}
 	q.SettleUncontrolled(r.Now)
 }

@@ -39,7 +39,6 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 		refused = max(refused, s.addressLimit.Refusals(now))
 	}
 	rh.RecordRefusals(&s.group, refused, q.Provider.Limits.RefusalsPerHour, s.seen)
-	rh.ConfirmSuspects()
 	rh.un = hostqueue.Unanswered{Outcome: &o, Seen: s.seen, Pipelining: pipelining, First: !s.progress,
 		MayConnect: func() bool { return !l.connectDisabled(now) }, Accepted: s.acceptedDomains}
 	switch {

@@ -1,7 +1,6 @@
 package hostqueue
 
 import (
-	"math"
 	"time"
 
 	"probity/engine"
@@ -23,66 +22,6 @@ import (
 // one before. Until then the control is sent twice in one transaction, and behind a decoy. A decoy that was refused in
 // a later place without it comes first on the next connection.
 
-// memory is what a ready queue remembers of a host for as long as the queue lives: rows that were deferred find it
-// again.
-type memory struct {
-	local, domain string // the control; empty until the host has accepted a recipient
-	doubtful      bool   // it was refused over the last connection: the next one begins with it, alone
-	refusedAll    bool   // it was refused as the first recipient of a connection: each refusal is controlled at once
-	perConnection int    // recipients of a connection that are answered truthfully; 0 for no bound
-	suspectedMost int    // the same, until a connection accepts the control
-	acceptsIn     place  // the last place in which a connection accepted a recipient after it had refused one
-	acceptsAfter  uint16 // the most refusals of unknown users after which a connection accepted a recipient
-
-	acceptedDecoy bool   // it has accepted a decoy
-	checking      uint32 // connections that did not accept every recipient
-	mostRefused   uint16 // as unknown over one connection
-
-	refused, accepted lastAnswer // targets
-}
-
-// lastAnswer is how many targets a host has answered in one way, and when it last did.
-type lastAnswer struct {
-	count  uint8  // at most 255
-	answer uint64 // by the set's count
-	at     time.Time
-}
-
-func (a *lastAnswer) record(answer uint64, at time.Time) {
-	if a.count < math.MaxUint8 {
-		a.count++
-	}
-	a.answer, a.at = answer, at
-}
-
-// recordAnswer counts the answer to a target, and returns what the host had shown before: the last answer of the
-// opposite sort, and how many there were of each.
-func (m *memory) recordAnswer(seen *engine.Sighting, answer uint64) control.Control {
-	before := control.Control{Refused: m.refused.count, Accepted: m.accepted.count}
-	var opposite lastAnswer
-	switch {
-	case seen.Finding.Meaning == engine.Accepted:
-		opposite = m.refused
-		m.accepted.record(answer, seen.At)
-	case seen.Condemns():
-		opposite = m.accepted
-		m.refused.record(answer, seen.At)
-	}
-	if opposite.count == 0 {
-		return before
-	}
-	return before.By(control.None, answer-opposite.answer, seen.At.Sub(opposite.at))
-}
-
-// place is where a recipient is among those of its connection.
-type place uint8
-
-const (
-	placeFirst  place = iota // of its connection
-	placeLeads               // of its transaction, which is not the first one
-	placeBehind              // behind another of its transaction
-)
-
 // maxMemories bounds the hosts that a set remembers; what is learnt of others goes with their rows.
 const maxMemories = 256
 
@@ -97,40 +36,56 @@ func (r *Replies) awaitControl(p *Probe, seen *engine.Sighting) bool {
 	}
 	if m := q.memory; m.local == p.Ev.Address.Local() && m.domain == p.Ev.Address.Domain() { // the control itself
 		m.doubtful, m.suspectedMost = true, 0
-		disbelieve(p)
+		p.disbelieve()
 		return false
 	}
 	p.ApplyUrgency()
-	p.connection, p.refusedIn = seen.Conn, r.place
 	p.domain.listed++
 	q.uncontrolled.push(p)
 	return true
 }
 
-// settleRefusals takes those of the uncontrolled probes that are wanted, changes the evidence of each, and moves it on.
-func (q *Queue) settleRefusals(now time.Time, wanted func(*Probe) bool, change func(*Probe)) {
+// ruling is what becomes of a refusal that waits for a control.
+type ruling uint8
+
+const (
+	waits       ruling = iota
+	believed           // it counts
+	disbelieved        // it is taken for a rate limit: its row is asked again
+)
+
+// when is the ruling on a condition; else the refusal waits.
+func (r ruling) when(condition bool) ruling {
+	if condition {
+		return r
+	}
+	return waits
+}
+
+// settle moves on the uncontrolled probes that do not wait by a rule.
+func (q *Queue) settle(now time.Time, rule func(*Probe) ruling) {
 	for n := q.uncontrolled.n; n > 0; n-- {
 		p := q.uncontrolled.pop()
-		if !wanted(p) {
+		switch rule(p) {
+		case waits:
 			q.uncontrolled.push(p)
 			continue
+		case disbelieved:
+			p.disbelieve()
 		}
 		p.domain.listed--
-		if change != nil {
-			change(p)
-		}
 		q.set.Owner.Advance(p, now, Last)
 		p.domain.RemoveIfEmpty()
 	}
 }
 
-// SettleUncontrolled settles the refusals that wait for the first recipient that the host accepts, if no target is left
-// or in flight that it may accept. A single call waits for none.
-func (q *Queue) SettleUncontrolled(now time.Time) {
+// settleWithoutControl believes the refusals that wait for the first recipient that the host accepts, if no target is
+// left or in flight that it may accept. A single call waits for none.
+func (q *Queue) settleWithoutControl(now time.Time) {
 	if !q.hasControl() {
-		q.settleRefusals(now, func(p *Probe) bool {
-			return p.Priority == budget.Single || q.inFlight == 0 && q.noTargetLeft(p.Priority)
-		}, nil)
+		q.settle(now, func(p *Probe) ruling {
+			return believed.when(p.Priority == budget.Single || q.inFlight == 0 && q.noTargetLeft(p.Priority))
+		})
 	}
 }
 
@@ -148,14 +103,15 @@ func (s *Set) SettleOverdue(now time.Time) {
 			continue
 		}
 		done[q] = true
-		change := disbelieve
-		if !q.memory.doubtful {
-			change = nil
+		last := believed
+		if q.memory.doubtful {
+			last = disbelieved
 		}
-		q.settleRefusals(now, func(p *Probe) bool {
+		q.settle(now, func(p *Probe) ruling {
 			alone := p.Priority == budget.Single && !q.hasControl()
-			return p.connection == 0 && (alone || now.Sub(s.answeredAt(p)) > s.Owner.Scaled(maxControlWait))
-		}, change)
+			late := now.Sub(s.answeredAt(p)) > s.Owner.Scaled(maxControlWait)
+			return last.when(p.answered.carried && (alone || late))
+		})
 	}
 }
 
@@ -172,7 +128,7 @@ func (q *Queue) NeedsControl(on *Progress) bool {
 		return false
 	}
 	for p := range q.uncontrolled.all() {
-		if p.connection == on.Connection {
+		if p.answered.isOn(on) {
 			return true
 		}
 	}
@@ -205,76 +161,47 @@ func (q *Queue) TargetsLeft(on *Progress, sent, recipients, refusals int) int {
 	return max(0, left)
 }
 
-// RecordReply records what a reply shows of the connection. If it accepts a recipient, the refusals of the connection
-// that wait are controlled, and those that it was sent after.
+// RecordReply records what a reply shows of its recipient, of the connection and of the host; it is counted already. If
+// it accepts a recipient, the refusals of the connection that wait are controlled, and those that it was sent after.
 func (r *Replies) RecordReply(on *Progress, to Recipient, rcpt smtp.Rcpt, seen *engine.Sighting) {
 	q, m := r.queue, r.queue.memory
-	if to.Probe != nil {
-		to.Probe.over, to.Probe.refusedBefore = on, on.Refused
-	}
-	if to.isDecoy() {
-		to.Domain.decoy.local = rcpt.Local
-	}
-	if seen.Condemns() || seen.NamesUnknown() {
-		r.countRefusal(on)
-	}
-	if seen.Finding.Meaning != engine.Accepted {
-		if !on.Checks {
-			on.Checks = true
-			m.checking++
+	answered := moment{number: q.set.Answers, since: r.Now.Sub(q.set.Created), over: on, refusedBefore: on.Refused,
+		in: r.place}
+	m.record(on, r.place, seen)
+	accepted := seen.Finding.Meaning == engine.Accepted
+	switch p := to.Probe; {
+	case p != nil:
+		p.answered = answered
+		p.answered.unconfirmed = q.refusing
+		p.Ev.Control, p.Ev.Witness = m.recordAnswer(seen, answered.number), nil
+		if accepted && m.local == "" && !rcpt.NeedsUTF8() {
+			m.local, m.domain = rcpt.Local, rcpt.Domain
 		}
+	case to.isDecoy():
+		to.Domain.decoy.answered, to.Domain.decoy.local = answered, rcpt.Local
+	}
+	if !accepted {
 		return
 	}
-	on.AcceptedUpTo = on.Answers + 1
-	var accepted *engine.Witness
-	m.acceptsAfter = max(m.acceptsAfter, on.Refused)
-	if on.Refused > 0 {
-		m.acceptsIn = max(m.acceptsIn, r.place)
-	}
-	if to.Probe != nil && m.local == "" && !rcpt.NeedsUTF8() {
-		m.local, m.domain = rcpt.Local, rcpt.Domain
-	}
-	after := func(p *Probe) bool {
-		return p.refusedIn <= m.acceptsIn && p.refusedBefore <= m.acceptsAfter &&
-			(p.connection == on.Connection || p.connection == 0 && p.lastAnswer <= r.answersAtSend)
-	}
-	q.settleRefusals(r.Now, after, func(p *Probe) {
-		kind, late := control.AcceptedSameConnection, r.Now.Sub(q.set.answeredAt(p))
-		if p.connection == 0 {
+	var witness *engine.Witness
+	q.settle(r.Now, func(p *Probe) ruling {
+		refused, late := &p.answered, r.Now.Sub(q.set.answeredAt(p))
+		switch {
+		case !m.acceptedAfter(refused, on, r.answersAtSend):
+			return waits
+		case refused.carried && late > q.set.ConfirmTime(): // the host may have refused everybody then, and not now
+			return disbelieved
+		case witness == nil:
+			witness = q.witness(*seen, rcpt.Local)
+			witness.Subject = to.subject()
+		}
+		kind := control.AcceptedSameConnection
+		if refused.carried {
 			kind = control.AcceptedElsewhere
 		}
-		if p.connection == 0 && late > q.set.ConfirmTime() { // the host may have refused everybody then, and not now
-			disbelieve(p)
-			return
-		}
-		if accepted == nil {
-			accepted = q.witness(*seen, rcpt.Local)
-			accepted.Subject = to.subject()
-		}
-		p.Ev.Control, p.Ev.Witness = p.Ev.Control.By(kind, q.set.Answers-p.lastAnswer, late), accepted
+		p.Ev.Control, p.Ev.Witness = p.Ev.Control.By(kind, answered.number-refused.number, late), witness
+		return believed
 	})
-}
-
-// countRefusal counts a recipient that a connection refused as unknown.
-func (r *Replies) countRefusal(on *Progress) {
-	on.Refused++
-	m := r.queue.memory
-	m.mostRefused = max(m.mostRefused, on.Refused)
-}
-
-// Progress is what a connection has brought so far at the host that it serves.
-type Progress struct {
-	Connection   uint32 // its number
-	Answers      int    // to recipients, at the hosts before too
-	AcceptedUpTo int    // the last of them that accepted one
-	Refused      uint16 // recipients of this host, as unknown
-	Checks       bool   // it has not accepted every recipient of this host
-}
-
-// AtNextHost is the progress of a connection that goes on to another host: what it has shown of one proves nothing of
-// the other.
-func (p *Progress) AtNextHost() *Progress {
-	return &Progress{Connection: p.Connection, Answers: p.Answers, AcceptedUpTo: p.AcceptedUpTo}
 }
 
 // DeliverControl handles the reply to a control of a group. It returns true if the control was refused: then the
@@ -282,9 +209,7 @@ func (p *Progress) AtNextHost() *Progress {
 func (r *Replies) DeliverControl(g *Group, on *Progress, a Answer) (refused bool) {
 	q, m := r.queue, r.queue.memory
 	q.controlsInFlight--
-	ended := func(p *Probe) bool {
-		return p.connection == on.Connection || p.connection == 0 || refused && on.Answers == 0
-	}
+	ended := func(p *Probe) bool { return p.answered.isOn(on) || p.answered.carried }
 	switch {
 	case a.Finding.Meaning == engine.Accepted:
 		if m.doubtful && m.suspectedMost > 0 {
@@ -292,13 +217,16 @@ func (r *Replies) DeliverControl(g *Group, on *Progress, a Answer) (refused bool
 		}
 		m.doubtful = false
 		if q.controlsInFlight == 0 {
-			carried := func(p *Probe) bool { return p.connection == 0 && p.lastAnswer <= r.answersAtSend }
-			q.settleRefusals(r.Now, carried, func(p *Probe) {
-				if p.refusedIn > g.controlledTo || p.refusedBefore > m.acceptsAfter {
-					disbelieve(p)
+			q.settle(r.Now, func(p *Probe) ruling {
+				switch refused := &p.answered; {
+				case !refused.carried || refused.number > r.answersAtSend:
+					return waits
+				case refused.in > g.controlledTo || refused.refusedBefore > m.acceptsAfter:
+					return disbelieved
 				}
+				return believed
 			})
-			q.Carry(on.Connection)
+			q.carry(on)
 		}
 	case a.refusesControl():
 		m.doubtful, m.suspectedMost, refused = true, on.AcceptedUpTo, true
@@ -309,9 +237,9 @@ func (r *Replies) DeliverControl(g *Group, on *Progress, a Answer) (refused bool
 		if r.place == placeBehind && m.acceptsIn < placeBehind {
 			m.suspectedMost = 1
 		}
-		q.settleRefusals(r.Now, ended, disbelieve)
+		q.settle(r.Now, func(p *Probe) ruling { return disbelieved.when(ended(p) || on.Answers == 0) })
 	default: // it says nothing about the host
-		q.settleRefusals(r.Now, ended, nil)
+		q.settle(r.Now, func(p *Probe) ruling { return believed.when(ended(p)) })
 	}
 	return refused
 }
@@ -327,27 +255,29 @@ func RefusesKnown() engine.Finding {
 }
 
 // disbelieve takes a probe's refusal for a rate limit.
-func disbelieve(p *Probe) { p.Ev.Seen[len(p.Ev.Seen)-1].Finding = RefusesKnown() }
+func (p *Probe) disbelieve() { p.Ev.Seen[len(p.Ev.Seen)-1].Finding = RefusesKnown() }
 
-// Carry leaves the refusals of a connection that wait to the host's next one: it has ended, or serves another host.
-func (q *Queue) Carry(connection uint32) {
+// carry leaves the refusals of a connection that wait to the host's next one.
+func (q *Queue) carry(from *Progress) {
 	for p := range q.uncontrolled.all() {
-		if p.connection == connection {
-			p.connection = 0
-		}
+		p.answered.carried = p.answered.carried || p.answered.over == from
 	}
 }
 
-// EndConnection settles or carries over what a connection has left. Its refusals wait for the host's next one, but no
-// single call does. Those that came after a refused control are not believed.
-func (q *Queue) EndConnection(connection uint32, now time.Time) {
-	if q.memory.doubtful {
-		q.settleRefusals(now, func(p *Probe) bool { return p.connection == connection }, disbelieve)
-		return
-	}
-	single := func(p *Probe) bool { return p.connection == connection && p.Priority == budget.Single }
-	q.settleRefusals(now, single, nil)
-	q.Carry(connection)
+// Leave settles or carries over what a connection leaves that has ended, or goes on to another host. Its refusals wait
+// for the host's next one, but no single call does. Those that came after a refused control are not believed.
+func (q *Queue) Leave(left *Progress, now time.Time) {
+	q.settle(now, func(p *Probe) ruling {
+		switch {
+		case !p.answered.isOn(left):
+			return waits
+		case q.memory.doubtful:
+			return disbelieved
+		}
+		return believed.when(p.Priority == budget.Single)
+	})
+	q.carry(left)
+	q.settleWithoutControl(now)
 }
 
 // addControl adds the control if it is due. It reports whether it goes alone: a single call waits for it, or the host
@@ -365,13 +295,13 @@ func (f *filling) addControl(with Fill, rooms [budget.NumPriorities]int) (alone 
 	own, refusals, priority := 0, 0, budget.LongJob
 	due, twice := doubtful, false
 	for p := range q.uncontrolled.all() {
-		if p.connection == with.On.Connection || p.connection == 0 && q.controlsInFlight == 0 {
+		if refused := &p.answered; refused.isOn(with.On) || refused.carried && q.controlsInFlight == 0 {
 			refusals++
-			if p.connection == with.On.Connection {
+			if !refused.carried {
 				own++
 			}
-			due = due || p.connection == 0
-			twice = twice || p.refusedIn > sure
+			due = due || refused.carried
+			twice = twice || refused.in > sure
 			priority = max(priority, p.Priority)
 		}
 	}

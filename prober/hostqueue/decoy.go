@@ -31,8 +31,7 @@ type decoy struct {
 	tries           int             // times it got no reply
 	unresolvedTries int             // times the host's name could not be looked up
 	asked           int             // times it was sent
-	answer          uint64          // the number of its last answer in the set; 0 for a fact of another day
-	suspectAt       uint64          // the same while its acceptance is suspect, else 0 (suspect_decoy.go)
+	answered        moment          // the last time; unconfirmed while its acceptance is suspect (suspect_decoy.go)
 }
 
 // maxDecoyTries is how often a decoy gets no reply before the domain is left unconfirmed.
@@ -82,7 +81,7 @@ func FactsOf(c *cache.Cache, domain string, hosts []string, now time.Time) (fact
 func (d *Domain) UseDecoy(p *Probe, now time.Time) bool {
 	for i := range p.Facts {
 		if f := &p.Facts[i]; d.decoy.state == decoyUnknown && f.Host == d.queue.Name {
-			d.decoy.state, d.decoy.local = decoyKnown, ""
+			d.decoy.state, d.decoy.local, d.decoy.answered = decoyKnown, "", moment{}
 			d.decoy.show(f.Fact.Sighting(f.Host))
 			d.decoy.witness = &engine.Witness{Sighting: d.decoy.sighting, Source: f.Fact.Source}
 		}
@@ -138,7 +137,7 @@ func (d *Domain) expediteDecoy(priority budget.Priority) {
 // requestDecoy makes the decoy pending, with the highest priority of its waiters.
 func (d *Domain) requestDecoy() {
 	decoy := &d.decoy
-	decoy.state, decoy.ringPriority, decoy.suspectAt = decoyPending, decoy.priority(), 0
+	decoy.state, decoy.ringPriority, decoy.answered.unconfirmed = decoyPending, decoy.priority(), false
 	d.queue.pendingRing(decoy).Push(d)
 	d.queue.set.Owner.Schedule(d.queue, decoy.ringPriority)
 }

@@ -24,20 +24,13 @@ type Probe struct {
 	urgent atomic.Bool // a single call waits for it
 
 	// Guarded by the ready queue's mutex while it has the probe; the code that removes it becomes the owner.
-	Sends     uint8 // RCPTs sent, answered or not: at most MaxSends
-	Priority  budget.Priority
-	refusedIn place // the place of its refusal, while it is uncontrolled
-	// recipients that its connection had refused as unknown before its last reply
-	refusedBefore    uint16
-	unconfirmed      bool          // its acceptance counts only with a later refusal: see Replies.RecordAnswer
-	connectionLosses int16         // lost connections, as engine.Next weighs them: see Queue.retryFirst
-	domain           *Domain       // in which it waits or is asked
-	prev, next       *Probe        // neighbours in the list that it waits in
-	inList           *probeList    // that list; nil while it is being asked
-	over             *Progress     // of the connection of its last reply
-	connection       uint32        // that refused it, while it is uncontrolled; 0 once that has ended
-	lastAnswer       uint64        // its last reply, by the set's count of answers
-	answeredAfter    time.Duration // the same by the clock, since Set.Created
+	Sends            uint8 // RCPTs sent, answered or not: at most MaxSends
+	Priority         budget.Priority
+	connectionLosses int16      // lost connections, as engine.Next weighs them: see Queue.retryFirst
+	domain           *Domain    // in which it waits or is asked
+	prev, next       *Probe     // neighbours in the list that it waits in
+	inList           *probeList // that list; nil while it is being asked
+	answered         moment     // the last time
 }
 
 // MaxSends bounds how often one probe is sent. On each connection at least one recipient is answered or blamed, so only

@@ -82,12 +82,9 @@ type Queue struct {
 	refusing bool // it refused a recipient in this hour, or may be about to: see unconfirmed.go
 	suspect  bool // half of what it may refuse in an hour was refused: see suspect_decoy.go
 	inFlight int  // groups of transactions that were sent and are not answered yet
-	// By the set's count of answers: a recipient sent after the acceptances up to confirmedUpTo was refused, the last
-	// one with the answer lastRefused.
-	confirmedUpTo, lastRefused uint64
-	refusal                    *engine.Witness // of lastRefused
-	unconfirmed                []*Domain       // whose accepted probes wait for any refusal
-	controlsInFlight           int
+
+	unconfirmed      []*Domain // whose accepted probes wait for any refusal
+	controlsInFlight int
 }
 
 // Adopt makes a probe one of the set; it waits in no list yet.
@@ -204,7 +201,7 @@ func (s *Set) Promote(p *Probe, priority budget.Priority) bool {
 		p.Priority = priority
 		d.expediteDecoy(priority)
 	case &d.queue.uncontrolled:
-		p.Priority, p.connection = priority, 0 // the first connection that is free sends the control
+		p.Priority, p.answered.carried = priority, true // the first connection that is free sends the control
 		s.Owner.Schedule(d.queue, priority)
 	default:
 		s.dequeue(p)
@@ -284,7 +281,7 @@ func (q *Queue) Waiting(priority budget.Priority) int {
 		return n
 	}
 	for p := range q.uncontrolled.all() { // those that the control of any connection is sent for
-		if p.connection == 0 && p.Priority == priority {
+		if p.answered.carried && p.Priority == priority {
 			n++
 		}
 	}

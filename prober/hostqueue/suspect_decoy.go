@@ -31,7 +31,6 @@ const RuleSilentAcceptance = "default/accepts-silently"
 func (r *Replies) DeliverDecoy(d *Domain, on *Progress, seen engine.Sighting, g *Group,
 	behind []Answer) (acceptsAll bool) {
 	q, keep := d.queue, true
-	d.decoy.answer = q.set.Answers
 	if seen.Finding.Meaning == engine.Accepted {
 		q.memory.acceptedDecoy = true
 	}
@@ -46,18 +45,15 @@ func (r *Replies) DeliverDecoy(d *Domain, on *Progress, seen engine.Sighting, g 
 		seen.Finding = silentAcceptance()
 		shown := seen
 		r.becameAcceptAll, acceptsAll = &shown, true
-	case q.lastRefused > q.set.Answers: // a recipient behind it in the same transaction
+	case q.memory.lastRefused > q.set.Answers: // a recipient behind it in the same transaction
 	case q.suspect:
-		d.decoy.suspectAt, keep = q.set.Answers, false
+		d.decoy.answered.unconfirmed, keep = true, false
 	default:
 		keep = !q.refusing
 	}
-	if seen.RefusesUnknown() {
-		if !seen.Condemns() && !seen.NamesUnknown() { // RecordReply has counted those
-			r.countRefusal(on)
-		}
-		r.recordRefusal(q.set.Answers)
-		q.refusal = q.witness(seen, d.decoy.local)
+	if seen.RefusesUnknown() && !refusesAsUnknown(&seen) { // the others are counted already
+		q.memory.countRefusal(on)
+		r.recordRefusal(q.set.Answers, seen, d.decoy.local)
 	}
 	d.deliverDecoy(seen, r.Now)
 	if keep {
@@ -92,7 +88,7 @@ func (r *Replies) unanswered(to Recipient, u *Unanswered, tried bool) {
 	d, decoy := to.Domain, &to.Domain.decoy
 	if to.Control {
 		r.queue.controlsInFlight--
-		r.queue.settleRefusals(r.Now, func(p *Probe) bool { return p.connection == 0 }, nil)
+		r.queue.settle(r.Now, func(p *Probe) ruling { return believed.when(p.answered.carried) })
 		return
 	}
 	if tried {
@@ -117,11 +113,11 @@ func (r *Replies) resolveSuspect(d *Domain) {
 	decoy, q := &d.decoy, d.queue
 	until := decoy.sighting.At.Add(q.set.ConfirmTime())
 	switch {
-	case decoy.suspectAt == 0:
+	case !decoy.answered.unconfirmed:
 	case r.Now.After(until):
 		decoy.discard(until)
-	case q.confirmedUpTo >= decoy.suspectAt:
-		decoy.suspectAt = 0
+	case q.memory.confirmedUpTo >= decoy.answered.number:
+		decoy.answered.unconfirmed = false
 		r.keepFact(d)
 	}
 }
@@ -137,6 +133,6 @@ func (r *Replies) keepFact(d *Domain) {
 // discard replaces a decoy's acceptance by silentAcceptance.
 func (d *decoy) discard(at time.Time) {
 	seen := d.sighting
-	seen.Finding, seen.At, d.suspectAt = silentAcceptance(), at, 0
+	seen.Finding, seen.At, d.answered.unconfirmed = silentAcceptance(), at, false
 	d.show(seen)
 }

@@ -62,24 +62,20 @@ func (r *Replies) RecordRefusals(g *Group, refused, limit int, seen []Answer) {
 	for k, a := range slices.Backward(seen) {
 		s := engine.Sighting{Subject: g.Recipients[a.Recipient].subject(), Host: q.Name, Reply: a.Reply,
 			Finding: a.Finding, At: r.Now}
-		if s.Condemns() || s.NamesUnknown() {
-			r.recordRefusal(q.set.Answers + uint64(k) + 1)
-			q.refusal = q.witness(s, g.Rcpts[a.Recipient].Local)
+		if refusesAsUnknown(&s) {
+			r.recordRefusal(q.set.Answers+uint64(k)+1, s, g.Rcpts[a.Recipient].Local)
 			break
 		}
 	}
 }
 
 // recordRefusal records that the answer of this number refused a recipient as unknown.
-func (r *Replies) recordRefusal(answer uint64) {
-	q := r.queue
-	q.confirmedUpTo, q.lastRefused = max(q.confirmedUpTo, r.answersAtSend), max(q.lastRefused, answer)
-}
-
-// RecordAnswer records that a probe's target was answered; the answer is counted already.
-func (r *Replies) RecordAnswer(p *Probe, seen *engine.Sighting) {
-	p.lastAnswer, p.unconfirmed, p.answeredAfter = r.queue.set.Answers, r.queue.refusing, r.Now.Sub(r.queue.set.Created)
-	p.Ev.Control, p.Ev.Witness = r.queue.memory.recordAnswer(seen, p.lastAnswer), nil
+func (r *Replies) recordRefusal(number uint64, seen engine.Sighting, local string) {
+	m := r.queue.memory
+	m.confirmedUpTo = max(m.confirmedUpTo, r.answersAtSend)
+	if number > m.lastRefused {
+		m.lastRefused, m.refusal = number, r.queue.witness(seen, local)
+	}
 }
 
 // confirmTime is how soon after an acceptance a refusal must come to confirm it: later the host may check again. What
@@ -94,44 +90,23 @@ const (
 func (s *Set) ConfirmTime() time.Duration { return max(s.Owner.Scaled(confirmTime), minConfirmTime) }
 
 // answeredAt returns the time at which a probe's target was answered.
-func (s *Set) answeredAt(p *Probe) time.Time { return s.Created.Add(p.answeredAfter) }
+func (s *Set) answeredAt(p *Probe) time.Time { return s.Created.Add(p.answered.since) }
 
 // pastConfirming reports whether nothing can confirm an acceptance any more.
 func (s *Set) pastConfirming(p *Probe, now time.Time) bool {
-	return p.unconfirmed && now.Sub(s.answeredAt(p)) > s.ConfirmTime()
+	return p.answered.unconfirmed && now.Sub(s.answeredAt(p)) > s.ConfirmTime()
 }
 
 // isConfirmed reports whether what the decoy has shown may be used with the acceptance of a probe.
 func (d *Domain) isConfirmed(p *Probe, now time.Time) bool {
 	switch q := d.queue; {
-	case d.decoy.suspectAt != 0:
+	case d.decoy.answered.unconfirmed:
 		return false
-	case !d.decoy.sighting.RefusesUnknown() || !p.unconfirmed:
+	case !d.decoy.sighting.RefusesUnknown() || !p.answered.unconfirmed:
 		return true
-	case q.set.pastConfirming(p, now):
-		return false
 	default:
-		return q.refusedAfter(p)
+		return !q.set.pastConfirming(p, now) && q.memory.refusedAfter(&p.answered)
 	}
-}
-
-// refusedAfter reports whether the host has refused a recipient as unknown after it answered a probe's target. Some
-// receivers have machines that accept every recipient: a connection that refuses no recipient confirms nothing. Others
-// accept every recipient of a connection over which they have refused some. So a refusal over another counts where the
-// target's connection refused some recipient too, and some connection, now or before, more than the target's had.
-func (q *Queue) refusedAfter(p *Probe) bool {
-	return p.over.Refused > p.refusedBefore ||
-		q.memory.checks(p.over) && q.confirmedUpTo >= p.lastAnswer && q.memory.mostRefused > p.refusedBefore
-}
-
-// enoughChecking is how many connections of a host must not have accepted every recipient until others are believed not
-// to. If half of its machines accept everybody, one such host in 64 has not shown it by then.
-const enoughChecking = 6
-
-// checks reports whether a connection is known, or believed, not to accept every recipient. Where the host answers only
-// so many of a connection, there may be none to show it with. A host that has accepted a decoy is not believed.
-func (m *memory) checks(on *Progress) bool {
-	return on.Checks || !m.acceptedDecoy && (m.perConnection > 0 || m.checking >= enoughChecking)
 }
 
 // unchecked returns a domain of the queue of which an acceptance waits that came over this connection, which has
@@ -141,11 +116,11 @@ func (p *Progress) unchecked(q *Queue) *Domain {
 		return nil
 	}
 	for _, d := range q.unconfirmed {
-		if d.decoy.state.busy() || d.decoy.suspectAt != 0 {
+		if d.decoy.state.busy() || d.decoy.answered.unconfirmed {
 			continue
 		}
 		for probe := range d.decoy.waiting.all() {
-			if probe.over == p {
+			if probe.answered.over == p {
 				return d
 			}
 		}
@@ -155,22 +130,23 @@ func (p *Progress) unchecked(q *Queue) *Domain {
 
 // appendDecoy adds to a probe's evidence what the decoy has shown, and what controls its acceptance.
 func (d *Domain) appendDecoy(p *Probe) {
-	q, decoy := d.queue, &d.decoy
+	q, m, decoy := d.queue, d.queue.memory, &d.decoy
 	p.Ev.Append(decoy.sighting)
 	if decoy.witness == nil {
 		decoy.witness = q.witness(decoy.sighting, decoy.local)
 	}
 	p.Ev.Witness = decoy.witness
+	number, of := p.answered.number, decoy.answered.number
 	switch answered := q.set.answeredAt(p); {
 	case !decoy.sighting.RefusesUnknown():
-	case decoy.answer > p.lastAnswer:
-		p.Ev.Control = p.Ev.Control.By(control.DecoyRefused, decoy.answer-p.lastAnswer, decoy.sighting.At.Sub(answered))
-	case q.refusedAfter(p):
-		p.Ev.Control = p.Ev.Control.By(control.TargetRefused, q.lastRefused-p.lastAnswer, q.refusal.At.Sub(answered))
-		p.Ev.Witness = q.refusal
+	case of > number:
+		p.Ev.Control = p.Ev.Control.By(control.DecoyRefused, of-number, decoy.sighting.At.Sub(answered))
+	case m.refusedAfter(&p.answered):
+		p.Ev.Control = p.Ev.Control.By(control.TargetRefused, m.lastRefused-number, m.refusal.At.Sub(answered))
+		p.Ev.Witness = m.refusal
 	default:
 		p.Ev.Control.Kind = control.Fact
-		if back := p.lastAnswer - decoy.answer; decoy.answer > 0 &&
+		if back := number - of; of > 0 &&
 			(p.Ev.Control.Replies == 0 || back < uint64(p.Ev.Control.Replies)) {
 			p.Ev.Control = p.Ev.Control.By(control.Fact, back, answered.Sub(decoy.sighting.At))
 		}
@@ -208,7 +184,7 @@ func (r *Replies) Resolve() {
 		}
 		q.addUnconfirmed(d)
 		asking = asking || decoy.state.busy()
-		if decoy.suspectAt == 0 {
+		if !decoy.answered.unconfirmed {
 			late = late || r.Now.Sub(q.set.answeredAt(decoy.waiting.first)) >= q.set.ConfirmTime()*4/5
 			if highest := decoy.priority(); first == nil || highest > priority {
 				first, priority = d, highest
@@ -222,12 +198,12 @@ func (r *Replies) Resolve() {
 		priority := d.decoy.priority()
 		none := r.becameAcceptAll != nil || priority == budget.Single ||
 			q.noTargetLeft(priority) && q.pendingDecoyCount()+q.inFlight == 0
-		if d.decoy.suspectAt != 0 && none {
+		if d.decoy.answered.unconfirmed && none {
 			d.decoy.discard(r.Now)
 			r.releaseConfirmed(d)
 		}
 	}
-	q.SettleUncontrolled(r.Now)
+	q.settleWithoutControl(r.Now)
 }
 
 // noTargetLeft reports whether no target is left that may soon be answered for probes that wait for it, the highest of
@@ -246,10 +222,10 @@ func (q *Queue) noTargetLeft(priority budget.Priority) bool {
 // releaseConfirmed advances the probes of a domain queue that need not wait any more: the host has refused a recipient
 // since, has begun to accept every one, or their time is over.
 func (r *Replies) releaseConfirmed(d *Domain) {
-	if d.decoy.state.busy() || d.decoy.suspectAt != 0 {
+	if d.decoy.state.busy() || d.decoy.answered.unconfirmed {
 		return
 	}
-	set := r.queue.set
+	set, m := r.queue.set, r.queue.memory
 	for n := d.decoy.waiting.n; n > 0; n-- {
 		p := d.decoy.waiting.pop()
 		switch {
@@ -258,7 +234,7 @@ func (r *Replies) releaseConfirmed(d *Domain) {
 		case d.isConfirmed(p, r.Now):
 			d.appendDecoy(p)
 		// only over another connection
-		case set.pastConfirming(p, r.Now) || r.queue.confirmedUpTo >= p.lastAnswer && r.queue.noTargetLeft(p.Priority):
+		case set.pastConfirming(p, r.Now) || m.confirmedUpTo >= p.answered.number && r.queue.noTargetLeft(p.Priority):
 			at := set.answeredAt(p).Add(set.ConfirmTime())
 			if at.After(r.Now) {
 				at = r.Now

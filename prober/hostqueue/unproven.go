@@ -34,7 +34,7 @@ func (u *Unproven) Void(at *Queue, number uint32, why engine.Event, now time.Tim
 	s := at.set
 	for _, d := range s.domains {
 		if d.queue == at && d.decoy.state == decoyKnown && d.decoy.sighting.Conn == number {
-			d.decoy.state, d.decoy.suspectAt = decoyUnknown, 0
+			d.decoy.state, d.decoy.answered = decoyUnknown, moment{}
 		}
 	}
 	if at.memory.refusedAll {

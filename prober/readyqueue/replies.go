@@ -220,7 +220,6 @@ func (rh *replyHandler) deliver(k int) {
 	rh.RecordReply(s.so, r, s.group.Rcpts[a.Recipient], &seen)
 	switch {
 	case r.Probe != nil:
-		rh.RecordAnswer(r.Probe, &seen)
 		rh.DeliverTarget(r.Probe, seen)
 	case r.Control:
 		if !rh.DeliverControl(&s.group, s.so, a) {

@@ -160,7 +160,7 @@ func (s *session) end() {
 	} else {
 		l.budget.CancelConnect()
 	}
-	s.host.EndConnection(s.so.Connection, now)
+	s.host.Leave(s.so, now)
 	l.sessions--
 	s.host.sessions--
 	if s.answered {
@@ -171,7 +171,6 @@ func (s *session) end() {
 	s.host.scheduleNeeded()
 	env.Slots.Release()
 	l.dispatch(now)
-	s.host.SettleUncontrolled(now)
 	l.unlock()
 	env.Slots.WakeWaiting(now)
 }

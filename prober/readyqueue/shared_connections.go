@@ -224,11 +224,10 @@ func (sc *sharedConnections) handOverNext(s *session, now time.Time) bool {
 // has taken the session from the idle ones.
 func (sc *sharedConnections) handOver(s *session, m *mxHost, now time.Time) {
 	old := s.host
-	old.Carry(s.so.Connection)
 	old.sessions--
 	l := sc.in
 	l.finished, s.unproven.Finished = s.unproven.Finished, l.finished
-	old.SettleUncontrolled(now)
+	old.Leave(s.so, now)
 	l.finished, s.unproven.Finished = s.unproven.Finished, l.finished
 	m.sessions++
 	if s.answered {

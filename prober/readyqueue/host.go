@@ -1,6 +1,7 @@
 package readyqueue
 
 import (
+	"container/list"
 	"net/netip"
 	"time"
 
@@ -22,10 +23,10 @@ type mxHost struct {
 	tlsFailed  bool       // TLS failed here: use plain text
 	reachTrial bool       // no probe waits in it: see source.Reachability
 
-	lookup    hostLookup
-	requested [budget.NumPriorities]bool // it requests a connection at its address
-	wait      sharedWait
-	denial    *addressDenial // nil unless it is in locked.denied
+	lookup   hostLookup
+	requests [budget.NumPriorities]*list.Element // for a connection at its address, in the pool there; nil for none
+	wait     sharedWait
+	denial   *addressDenial // nil unless it is in locked.denied
 }
 
 // hostLookup is where a host is asked, and how that is known.
@@ -130,7 +131,7 @@ func (m *mxHost) removeIfEmpty() {
 		if len(l.hosts) == 0 {
 			l.hosts = nil
 		}
-		l.shared.withdrawRequest(m)
+		l.shared.withdrawRequests(m)
 	}
 }
 

@@ -78,11 +78,11 @@ func TestIdleAddressPoolIsRemoved(t *testing.T) {
 			l.shared.request(m, budget.Single)
 			hostQueues = append(hostQueues, m)
 		}
-		require.Equal(t, 20, l.shared.pools[here].requestCount)
+		require.Equal(t, 20, l.shared.pools[here].requestCount())
 		l.shared.setHostAddr(hostQueues[0], there)
-		require.Equal(t, 18, l.shared.pools[here].requestCount)
+		require.Equal(t, 18, l.shared.pools[here].requestCount())
 		l.shared.request(hostQueues[0], budget.LongJob)
-		require.Equal(t, 1, l.shared.pools[there].requestCount)
+		require.Equal(t, 1, l.shared.pools[there].requestCount())
 		for _, m := range hostQueues {
 			m.removeIfEmpty()
 		}

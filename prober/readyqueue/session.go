@@ -304,7 +304,7 @@ func (s *session) mustClose(l *locked, now time.Time) bool {
 	if s.host.HasRetryFirst() {
 		return s.used.Transactions >= turn
 	}
-	requested := l.shared.expectsRequests(s) || s.pool != nil && s.pool.requestCount > 0 && !l.singleWaiting
+	requested := l.shared.expectsRequests(s) || s.pool != nil && s.pool.requestCount() > 0 && !l.singleWaiting
 	return l.waitingForConnection && (s.used.Transactions >= longTurn || s.used.Transactions >= turn && !requested)
 }
 

@@ -1,6 +1,7 @@
 package readyqueue
 
 import (
+	"container/list"
 	"context"
 	"net/netip"
 	"slices"
@@ -33,11 +34,9 @@ type addressPool struct {
 	healthy  int // those that have had a recipient answered
 	idle     []*session
 	// hosts without a session that have work there; some have none any more
-	requests          [budget.NumPriorities]ring.Ring[*mxHost]
-	requestCount      int              // in all of them
-	withdrawnRequests int              // of those: hosts that were removed since
-	share             budget.FairShare // of requests of short and long jobs
-	handedOverAt      time.Time        // when a session was last handed over there
+	requests     [budget.NumPriorities]list.List // of *mxHost
+	share        budget.FairShare                // of requests of short and long jobs
+	handedOverAt time.Time                       // when a session was last handed over there
 }
 
 const (
@@ -64,16 +63,8 @@ func (sc *sharedConnections) setHostAddr(m *mxHost, a netip.Addr) {
 	if m.lookup.addr == a {
 		return
 	}
-	if pool := sc.pools[m.lookup.addr]; pool != nil {
-		for priority, requested := range m.requested {
-			if requested {
-				ring.Remove(&pool.requests[priority], m)
-				pool.requestCount--
-			}
-		}
-		sc.removePoolIfEmpty(pool)
-	}
-	m.lookup.addr, m.requested = a, [budget.NumPriorities]bool{}
+	sc.withdrawRequests(m)
+	m.lookup.addr = a
 }
 
 // poolAt finds or makes a pool.
@@ -88,7 +79,7 @@ func (sc *sharedConnections) poolAt(a netip.Addr) *addressPool {
 
 // removePoolIfEmpty removes a pool that has no session and no request.
 func (sc *sharedConnections) removePoolIfEmpty(pool *addressPool) {
-	if pool.sessions+pool.requestCount == 0 && sc.pools[pool.addr] == pool {
+	if pool.sessions+pool.requestCount() == 0 && sc.pools[pool.addr] == pool {
 		delete(sc.pools, pool.addr)
 	}
 }
@@ -109,51 +100,39 @@ func (sc *sharedConnections) mayShareConnection(m *mxHost) bool {
 
 // request requests the sessions at a host's address, if it has none of its own; an idle one comes at once.
 func (sc *sharedConnections) request(m *mxHost, priority budget.Priority) {
-	if m.sessions > 0 || m.requested[priority] || !sc.mayShareConnection(m) ||
+	if m.sessions > 0 || m.requests[priority] != nil || !sc.mayShareConnection(m) ||
 		sc.handOverIdle(m, priority, time.Now()) {
 		return
 	}
-	pool := sc.poolAt(m.lookup.addr)
-	m.requested[priority] = true
-	pool.requests[priority].Push(m)
-	pool.requestCount++
+	m.requests[priority] = sc.poolAt(m.lookup.addr).requests[priority].PushBack(m)
+}
+
+// requestCount counts the requests of all priorities.
+func (pool *addressPool) requestCount() int {
+	r := &pool.requests
+	return r[budget.LongJob].Len() + r[budget.ShortJob].Len() + r[budget.Single].Len()
 }
 
 // pop takes the oldest request of a priority.
 func (pool *addressPool) pop(priority budget.Priority) *mxHost {
-	m := pool.requests[priority].Pop()
-	m.requested[priority] = false
-	pool.requestCount--
+	r := &pool.requests[priority]
+	m := r.Remove(r.Front()).(*mxHost)
+	m.requests[priority] = nil
 	return m
 }
 
-// withdrawRequest counts the requests of a host that is being removed. The pool is swept when they are more than half
-// of its requests.
-func (sc *sharedConnections) withdrawRequest(m *mxHost) {
+// withdrawRequests withdraws the requests of a host that moves or is removed.
+func (sc *sharedConnections) withdrawRequests(m *mxHost) {
 	pool := sc.pools[m.lookup.addr]
-	if pool == nil || m.requested == [budget.NumPriorities]bool{} {
+	if pool == nil {
 		return
 	}
-	for _, requested := range m.requested {
-		if requested {
-			pool.withdrawnRequests++
+	for priority, request := range m.requests {
+		if request != nil {
+			pool.requests[priority].Remove(request)
 		}
 	}
-	if 2*pool.withdrawnRequests <= pool.requestCount {
-		return
-	}
-	pool.withdrawnRequests, pool.requestCount = 0, 0
-	for priority := range pool.requests {
-		r := &pool.requests[priority]
-		for n := r.Len(); n > 0; n-- {
-			if m := r.Pop(); sc.in.hosts[m.Key] == m {
-				r.Push(m)
-				pool.requestCount++
-			} else {
-				m.requested[priority] = false
-			}
-		}
-	}
+	m.requests = [budget.NumPriorities]*list.Element{}
 	sc.removePoolIfEmpty(pool)
 }
 
@@ -161,7 +140,7 @@ func (sc *sharedConnections) withdrawRequest(m *mxHost) {
 // unless a single call waits elsewhere for a connection to end. It is nil if there is no request. Hosts whose lookup
 // has expired are looked up again.
 func (sc *sharedConnections) nextHost(s *session, now time.Time) *mxHost {
-	for pool := s.pool; pool.requestCount > 0; {
+	for pool := s.pool; pool.requestCount() > 0; {
 		both := pool.requests[budget.ShortJob].Len() > 0 && pool.requests[budget.LongJob].Len() > 0
 		priority := budget.Single
 		if pool.requests[budget.Single].Len() == 0 {
@@ -171,8 +150,6 @@ func (sc *sharedConnections) nextHost(s *session, now time.Time) *mxHost {
 			return nil
 		}
 		switch m := pool.pop(priority); {
-		case sc.in.hosts[m.Key] != m:
-			pool.withdrawnRequests--
 		case m.sessions > 0 || !m.needsSession(priority):
 		case !sc.mayShareConnection(m):
 			m.scheduleNeeded()
@@ -277,7 +254,7 @@ func (sc *sharedConnections) wait(m *mxHost, priority budget.Priority, now time.
 	switch {
 	case priority == budget.Single, m.sessions > 0, m.wait.gaveUp, m.HasRetryFirst():
 		return false
-	case pool == nil, pool.sessions == 0, pool.requestCount > requestsPerSession*pool.sessions,
+	case pool == nil, pool.sessions == 0, pool.requestCount() > requestsPerSession*pool.sessions,
 		m.WaitingCount() > sc.in.worthConnection():
 		return false
 	}

@@ -72,12 +72,6 @@ func (rh *replyHandler) endQuarantineOnReply() {
 	}
 }
 
-// mayBeTrial reports whether the queue is quarantined only for a public blocklist, when the trial connection of its
-// source is due.
-func (l *locked) mayBeTrial(now time.Time) bool {
-	return l.blocklisted && l.Source.Quarantined(now) && !l.Source.AwaitingTrial(now)
-}
-
 // connectDisabled reports whether the queue may open no connection now.
 func (l *locked) connectDisabled(now time.Time) bool {
 	return l.probingDisabled || l.noSenderIdentity || l.quarantined(now)
@@ -88,3 +82,7 @@ func (l *locked) connectDisabled(now time.Time) bool {
 func (l *locked) quarantined(now time.Time) bool {
 	return now.Before(l.budget.QuarantinedUntil) && !(l.blocklisted && l.Source.Quarantined(now))
 }
+
+// blocked reports whether rows do not wait for this source: it is quarantined here, or everywhere with no trial
+// connection due.
+func (l *locked) blocked(now time.Time) bool { return l.quarantined(now) || l.Source.AwaitingTrial(now) }

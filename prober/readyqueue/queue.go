@@ -161,7 +161,7 @@ func (l *locked) Advance(p *hostqueue.Probe, now time.Time, at hostqueue.Place) 
 			switch {
 			case p.Sends >= hostqueue.MaxSends:
 				p.Ev.Append(engine.Sighting{Event: engine.EventInternal, Host: step.Host, At: now})
-			case now.Before(l.budget.QuarantinedUntil) && !l.mayBeTrial(now), l.Source.AwaitingTrial(now):
+			case l.blocked(now):
 				l.Source.RecordBlocked(p.Ev.Route, p.Ev.Address.Domain(), now)
 				p.Ev.Append(engine.Sighting{Event: engine.EventSourceBlocked, Host: step.Host, At: now})
 			case isDown:

@@ -54,7 +54,7 @@ func (q *Queue) AddToStatus(s *wire.IdentityStatus, now time.Time) (refusals int
 	s.ReadyQueues++
 	if now.Before(l.budget.QuarantinedUntil) {
 		s.Quarantined++
-		if q.Provider.Kind == engine.KindWide && !l.mayBeTrial(now) {
+		if q.Provider.Kind == engine.KindWide && l.blocked(now) {
 			s.QuarantinedAt = append(s.QuarantinedAt, q.Provider.ID)
 		}
 		return usage.Used

@@ -277,13 +277,13 @@ func (s *session) applyAction(l *locked, r engine.Reply, f engine.Finding, now t
 	case engine.ActionPause:
 		l.delay.Pause(until)
 	case engine.ActionClose:
-		s.closing = true
+		s.close()
 		l.delay.Pause(until)
 	case engine.ActionQuarantine:
-		s.closing = true
+		s.close()
 		l.quarantine(a.Kind, until, now)
 	case engine.ActionQuarantineEverywhere:
-		s.closing = true
+		s.close()
 		l.Source.RecordBlocklistedBy(s.host.target())
 		l.quarantine(a.Kind, until, now)
 	}

@@ -85,4 +85,6 @@ func (l *locked) quarantined(now time.Time) bool {
 
 // blocked reports whether rows do not wait for this source: it is quarantined here, or everywhere with no trial
 // connection due.
-func (l *locked) blocked(now time.Time) bool { return l.quarantined(now) || l.Source.AwaitingTrial(now) }
+func (l *locked) blocked(now time.Time) bool {
+	return l.quarantined(now) || l.Source.AwaitingTrial(now)
+}

@@ -29,7 +29,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	q, m, now := s.queue, s.host, time.Now()
 	pipelining := s.conn.Extensions().Pipelining
 	l := q.lock()
-	l.finished, s.unproven.Finished = s.unproven.Finished, nil
+	s.swapFinished(l)
 	rh := replyHandler{Replies: m.NewReplies(&s.group, &s.unproven, now), s: s, l: l, o: &o}
 	cost := s.group.Cost(s.seen, &o, pipelining)
 	l.budget.Settle(&s.used, cost, now)
@@ -45,7 +45,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	// A recipient that was alone in its group and timed out is sent again in any case, and that counts.
 	case rh.un.NeedsCare() && l.hostHealth.DistrustDialogue(m.Name, now) &&
 		(o.Fault.Event != engine.EventTimeout || len(s.group.Recipients) > 1):
-		s.closing = true
+		s.close()
 		rh.RequeueUntried(&s.group, &rh.un)
 	case s.group.RefusedAtMail(&o) && len(s.seen) == 0:
 		rh.handleMailRefused()
@@ -59,7 +59,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	if len(s.seen) > 0 && !l.Provider.Shared() {
 		pause := l.hostHealth.RecordReplyTime(m.Name, took/time.Duration(len(s.seen)), l.Scaled(maxTarpitPause))
 		if pause > 0 {
-			s.closing = true
+			s.close()
 			l.delay.Pause(now.Add(pause))
 		}
 	}
@@ -70,15 +70,16 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	q.env.Metrics.Sent.Add(uint64(len(s.group.Recipients)))
 	q.env.Metrics.Replies.Add(float64(len(s.seen)))
 	s.group.Reset()
-	if !s.wasReset {
+	if s.phase != reset {
 		l.dispatch(now)
 	}
-	s.unproven.Finished, l.finished = l.finished, nil
+	s.swapFinished(l)
+	goesOn := s.phase == open
 	l.unlock()
 	if !s.onTrial || s.conn.Confirmed() {
 		q.env.release(q, &s.unproven)
 	}
-	return !s.conn.Unusable() && !s.closing
+	return goesOn && !s.conn.Unusable()
 }
 
 // recordTiming gives the latency estimate the time of a transaction of n recipients, less what does not grow with n.
@@ -114,7 +115,7 @@ func (rh *replyHandler) handleMailRefused() {
 	if rh.o.Mail.Code != 0 {
 		f = smtp.Fault{Stage: engine.StageMail, Reply: rh.o.Mail}
 	}
-	s.closing = true
+	s.close()
 	if !s.progress && f.Event != engine.EventInternal {
 		seen := s.sighting(l, f, rh.Now)
 		another := l.hostHealth.FailAddress(s.addr, s.addrs, &seen, rh.Now)
@@ -131,7 +132,7 @@ func (rh *replyHandler) handleMailRefused() {
 		return
 	}
 	rh.applyMailReply()
-	if f.Event == engine.EventInternal && f.Stage == engine.StageRcpt && !s.wasReset {
+	if f.Event == engine.EventInternal && f.Stage == engine.StageRcpt && s.phase != reset {
 		s.host.MaxRecipients = max(1, len(s.group.Recipients)/2)
 		// it cannot be sent at all: our own failure
 		if alone := s.group.Recipients[0].Probe; len(s.group.Recipients) == 1 && alone != nil {
@@ -196,14 +197,14 @@ func (rh *replyHandler) deliverReplies() {
 		}
 		l.delay.Answered()
 		l.hostHealth.RecordAnswer(m.Name)
-	case s.conn.Unusable() && !s.wasReset:
+	case s.conn.Unusable() && s.phase != reset:
 		l.backOff(rh.Now)
 		rh.recordUnresponsive()
 	}
 	// MAIL was refused after answered transactions of the group: the connection is used up, and no more groups are
 	// sent.
 	if s.group.RefusedAtMail(rh.o) {
-		s.closing = true
+		s.close()
 		m.OneAtATime = true
 		rh.applyMailReply()
 	}
@@ -225,7 +226,7 @@ func (rh *replyHandler) deliver(k int) {
 		if !rh.DeliverControl(&s.group, s.so, a) {
 			return
 		}
-		s.closing = true
+		s.close()
 		if s.so.Answers == 0 { // the host refuses everybody: what waits for it is deferred, and its decoys have failed
 			rh.pauseHour()
 			l.markDown(s.host, engine.Sighting{Host: s.host.Name, Reply: a.Reply, Finding: hostqueue.RefusesKnown(),
@@ -236,7 +237,7 @@ func (rh *replyHandler) deliver(k int) {
 		seen.Subject = engine.SubjectDecoy
 		l.env.Metrics.Decoys.Inc()
 		if rh.DeliverDecoy(r.Domain, s.so, seen, &s.group, s.seen[k+1:]) {
-			s.closing = true
+			s.close()
 			rh.pauseHour()
 		}
 	}

@@ -72,11 +72,28 @@ type observed struct {
 	transactionsBefore int         // transactions before it came to its host
 	progress           bool        // some recipient was answered on this connection
 	answered           bool        // and some of its host
-	closing            bool        // it fills no more transactions
+	phase              phase
 
 	cancel    context.CancelFunc // ends it at once; nil before it begins and after its end
-	wasReset  bool               // it was: see Queue.Reset
 	admission *admission.Ticket  // its wait at the admission gate; nil for none
+}
+
+// phase is what a session may still send. It only goes on.
+type phase uint8
+
+const (
+	open    phase = iota // transactions
+	closing              // a control for what it has shown, then QUIT
+	reset                // nothing: it was cancelled (Queue.Reset)
+)
+
+// close has the session send no more than a control.
+func (s *session) close() { s.phase = max(s.phase, closing) }
+
+// swapFinished exchanges the probes that have finished since the queue was locked for those that the session holds back
+// until its dialogue is known to be in step. What finishes between two calls rests on its replies.
+func (s *session) swapFinished(l *locked) {
+	l.finished, s.unproven.Finished = s.unproven.Finished, l.finished
 }
 
 func (l *locked) newSession(m *mxHost, priority budget.Priority) *session {
@@ -127,7 +144,7 @@ func (s *session) quit(hard context.Context) {
 	case !s.onTrial || !s.progress:
 	case confirmed:
 		l.hostHealth.ConfirmDialogue(s.host.Name)
-	case s.wasReset:
+	case s.phase == reset:
 		l.probes += s.unproven.Void(&s.host.Queue, s.so.Connection, engine.EventReply, now)
 	default:
 		l.hostHealth.DoubtDialogue(s.host.Name)
@@ -150,7 +167,7 @@ func (s *session) end() {
 	l := q.lock()
 	l.working = without(l.working, s)
 	s.cancel = nil
-	if s.wasReset {
+	if s.phase == reset {
 		l.unlock()
 		env.DropUnwanted(q) // what it asked is in the queue again
 		q.lock()
@@ -191,7 +208,7 @@ func (s *session) enterGate(ctx context.Context) bool {
 		gate.Expedite(t)
 	}
 	s.admission = t
-	if s.wasReset {
+	if s.phase == reset {
 		gate.Expedite(t)
 	}
 	l.unlock()
@@ -210,8 +227,8 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		l := q.lock()
 		now := time.Now()
 		if s.mustClose(l, now) {
-			s.closing = true
-			if !s.wasReset && s.host.NeedsControl(s.so) {
+			s.close()
+			if s.phase == closing && s.host.NeedsControl(s.so) {
 				s.fillTransaction(l, now) // of the control
 			}
 			l.unlock()
@@ -231,8 +248,8 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 			continue
 		}
 		wait := s.idleTimeout(l, d, now)
-		if wait <= 0 || s.closing {
-			s.closing = true
+		if wait <= 0 || s.phase != open {
+			s.close()
 			l.unlock()
 			continue
 		}
@@ -297,7 +314,7 @@ func (s *session) takeIdle(l *locked) bool {
 // connection, or recipients wait to be first on a new one. The turn is longer while hosts at its address request it, or
 // may soon: they have little to ask each, and would need a connection each.
 func (s *session) mustClose(l *locked, now time.Time) bool {
-	if s.closing || s.wasReset || s.used.Sent > 0 && (s.so.Connection <= l.ended || s.source.AwaitingTrial(now)) ||
+	if s.phase != open || s.used.Sent > 0 && (s.so.Connection <= l.ended || s.source.AwaitingTrial(now)) ||
 		l.env.Slots.Closed() || s.used.Sent >= maxSent || s.unproven.Overdue(&s.host.Queue, s.used.Transactions) {
 		return true
 	}
@@ -354,44 +371,58 @@ func (q *Queue) EndSessions() {
 // probe and, if no other probe of the queue waits, also those without probes.
 func (q *Queue) Reset(unwanted func(*hostqueue.Probe) bool) {
 	l := q.lock()
-	ended, waits, recipients := l.ended, l.probes, map[*session][]*hostqueue.Probe{}
+	var cancelled, silent []*session
+	needed, waiters := l.unsentCount() > 0, map[*session][]*hostqueue.Probe{}
 	for _, s := range l.working {
-		recipients[s] = nil
+		if s.so.Connection <= l.ended {
+			cancelled = append(cancelled, s)
+			continue
+		}
+		waiters[s] = nil
 		for _, r := range s.group.Recipients {
-			if r.Probe != nil {
-				waits--
-			}
 			if p := r.Waiter(); p != nil {
-				recipients[s] = append(recipients[s], p)
+				waiters[s] = append(waiters[s], p)
 			}
 		}
 	}
-	l.unlock()
-	var reset, silent []*session
-	for s, probes := range recipients {
+	l.unlock() // unwanted takes other locks
+	for s, probes := range waiters {
 		switch {
-		case s.so.Connection <= ended, slices.ContainsFunc(probes, unwanted):
-			reset = append(reset, s)
+		case slices.ContainsFunc(probes, unwanted):
+			cancelled = append(cancelled, s)
 		case len(probes) == 0:
 			silent = append(silent, s)
 		default:
-			waits++
+			needed = true
 		}
 	}
-	if waits == 0 {
-		reset = append(reset, silent...)
+	if !needed {
+		cancelled = append(cancelled, silent...)
 	}
 	q.lock()
 	defer l.unlock()
-	for _, s := range reset {
+	for _, s := range cancelled {
 		if s.cancel == nil {
 			continue // it has ended meanwhile
 		}
-		s.wasReset = true
+		s.phase = reset
 		s.cancel()
 		if s.admission != nil {
 			q.env.Gate.Expedite(s.admission)
 		}
 		s.wakeIdle(l)
 	}
+}
+
+// unsentCount counts the probes of the queue that no session asks for now.
+func (l *locked) unsentCount() int {
+	n := l.probes
+	for _, s := range l.working {
+		for _, r := range s.group.Recipients {
+			if r.Probe != nil {
+				n--
+			}
+		}
+	}
+	return n
 }

@@ -183,7 +183,7 @@ func (sc *sharedConnections) expectsRequests(s *session) bool {
 
 // handOverNext hands a session over to a host that requests it at its address. It returns false if none does.
 func (sc *sharedConnections) handOverNext(s *session, now time.Time) bool {
-	if s.pool == nil || s.closing {
+	if s.pool == nil || s.phase != open {
 		return false
 	}
 	old, m := s.host, sc.nextHost(s, now)
@@ -203,9 +203,9 @@ func (sc *sharedConnections) handOver(s *session, m *mxHost, now time.Time) {
 	old := s.host
 	old.sessions--
 	l := sc.in
-	l.finished, s.unproven.Finished = s.unproven.Finished, l.finished
+	s.swapFinished(l)
 	old.Leave(s.so, now)
-	l.finished, s.unproven.Finished = s.unproven.Finished, l.finished
+	s.swapFinished(l)
 	m.sessions++
 	if s.answered {
 		old.healthy--

@@ -29,7 +29,7 @@ func (s *session) fillTransaction(l *locked, now time.Time) budget.Denial {
 		n, longJobs := m.Fill(&s.group, hostqueue.Fill{Rooms: fill,
 			TargetsLeft: l.targetsLeft(s), On: s.so,
 			OneDomain: l.Provider.OneDomain || s.oneDomain,
-			First:     s.used.Transactions == 0, ControlOnly: s.closing, Keyer: s.keyer, Now: now})
+			First:     s.used.Transactions == 0, ControlOnly: s.phase != open, Keyer: s.keyer, Now: now})
 		if n == 0 {
 			break
 		}
@@ -65,10 +65,14 @@ func (s *session) fillTransaction(l *locked, now time.Time) budget.Denial {
 		d = denials[budget.LongJob]
 	default:
 		needsNew := m.HasRetryFirst() || waiting == 0 && m.NeedsControl(s.so) // a connection
-		s.closing = s.closing || needsNew && s.used.Transactions > 0
+		if needsNew && s.used.Transactions > 0 {
+			s.close()
+		}
 		return budget.Denial{}
 	}
-	s.closing = s.closing || !d.Denied // the connection is used up: waiting lifts only a denial of a budget
+	if !d.Denied { // the connection is used up: waiting lifts only a denial of a budget
+		s.close()
+	}
 	d.Denied = true
 	return d
 }

@@ -106,15 +106,14 @@ func targetMeaning(ev *engine.Evidence) engine.Meaning {
 // AwaitDecoy lets a probe wait: for the next refusal of its host, if what the decoy has shown may then be used for it;
 // else for the decoy, which is requested unless it is pending or asked.
 func (d *Domain) AwaitDecoy(p *Probe, now time.Time) {
-	if d.decoy.usableFor(p, now) {
-		d.leaveUnconfirmed(p)
-		return
-	}
 	p.domain = d
 	d.decoy.waiting.push(p)
-	if !d.decoy.state.busy() {
+	switch {
+	case d.decoy.usableFor(p, now):
+		d.leaveUnconfirmed()
+	case !d.decoy.state.busy():
 		d.requestDecoy()
-	} else if p.Priority != budget.LongJob {
+	case p.Priority != budget.LongJob:
 		d.expediteDecoy(p.Priority)
 	}
 }
@@ -150,21 +149,29 @@ func (q *Queue) pendingRing(decoy *decoy) *ring.Ring[*Domain] {
 	return &q.pendingDecoys[decoy.ringPriority]
 }
 
-// deliverDecoy gives the decoy's sighting to all probes that wait for it.
+// deliverDecoy gives the decoy's sighting to the probes that wait for it, if it may be used for them.
 func (d *Domain) deliverDecoy(seen engine.Sighting, now time.Time) {
 	d.decoy.state = decoyKnown
 	d.decoy.tries = 0
 	d.decoy.unresolvedTries = 0
 	d.decoy.asked = 0
 	d.decoy.show(seen)
-	for waiting := d.decoy.waiting.n; waiting > 0; waiting-- {
-		p := d.decoy.waiting.pop()
-		if !d.isConfirmed(p, now) {
-			d.leaveUnconfirmed(p)
-			continue
+	d.release(now, nil)
+}
+
+// failDecoy ends a try of the decoy that brought no reply: it is requested again, up to a bound; then the waiting
+// probes get that it was not answered.
+func (d *Domain) failDecoy(e engine.Event, now time.Time) {
+	switch decoy := &d.decoy; {
+	case decoy.waiting.n == 0: // no probe waits for it any more
+		decoy.state = decoyUnknown
+	case decoy.tries < maxDecoyTries && decoy.unresolvedTries < maxUnresolvedTries && decoy.asked < MaxSends:
+		d.requestDecoy()
+	default:
+		if e == engine.EventReply {
+			e = engine.EventClosed
 		}
-		d.appendDecoy(p)
-		d.queue.set.Owner.Advance(p, now, Last)
+		d.deliverDecoy(engine.Sighting{Subject: engine.SubjectDecoy, Event: e, Host: d.queue.Name, At: now}, now)
 	}
 }
 
@@ -188,18 +195,9 @@ func (d *decoy) recordNamed(seen *engine.Sighting) {
 	}
 }
 
-// unansweredDecoy is the sighting of a decoy that got an event instead of a reply.
-func unansweredDecoy(d *Domain, e engine.Event, now time.Time) engine.Sighting {
-	if e == engine.EventReply {
-		e = engine.EventClosed
-	}
-	return engine.Sighting{Subject: engine.SubjectDecoy, Event: e, Host: d.queue.Name, At: now}
-}
-
-// FailDecoys counts a failed try for the pending decoys of a host that is down, unless the fault may be ours. After
-// maxDecoyTries the waiting probes go on without a reply. It reports whether decoys are pending still, and whether each
-// of them has failed once only: then the next try comes soon, as a host may refuse a greeting for a moment and a single
-// call may wait.
+// FailDecoys counts a failed try for the pending decoys of a host that is down, unless the fault may be ours. It reports
+// whether decoys are pending still, and whether each of them has failed once only: then the next try comes soon, as a
+// host may refuse a greeting for a moment and a single call may wait.
 func (q *Queue) FailDecoys(e engine.Event, ours bool, now time.Time) (pending, soon bool) {
 	soon = true
 	for _, d := range q.DropPendingDecoys() {
@@ -210,15 +208,8 @@ func (q *Queue) FailDecoys(e engine.Event, ours bool, now time.Time) (pending, s
 			decoy.tries++
 		}
 		soon = soon && decoy.tries+decoy.unresolvedTries == 1
-		switch {
-		case decoy.waiting.n == 0:
-			d.RemoveIfEmpty()
-		case decoy.tries < maxDecoyTries && decoy.unresolvedTries < maxUnresolvedTries:
-			d.requestDecoy()
-		default:
-			d.deliverDecoy(unansweredDecoy(d, e, now), now)
-			d.RemoveIfEmpty()
-		}
+		d.failDecoy(e, now)
+		d.RemoveIfEmpty()
 	}
 	return q.pendingDecoyCount() > 0, soon
 }

@@ -81,9 +81,9 @@ func (r *Replies) refusedInDoubtfulPlace(d *Domain, seen *engine.Sighting, g *Gr
 	return false
 }
 
-// unanswered handles a decoy or control of a group without a reply. A decoy is requested again, up to a bound; then the
-// waiting probes get that it was not answered. If the queue may not connect now, they go on without it. Refusals of
-// connections that have ended do not wait for a control any more: they would for a third connection.
+// unanswered handles a decoy or control of a group without a reply. If the queue may not connect now, the probes that
+// wait for the decoy go on without it. Refusals of connections that have ended do not wait for a control any more: they
+// would for a third connection.
 func (r *Replies) unanswered(to Recipient, u *Unanswered, tried bool) {
 	d, decoy := to.Domain, &to.Domain.decoy
 	if to.Control {
@@ -94,17 +94,12 @@ func (r *Replies) unanswered(to Recipient, u *Unanswered, tried bool) {
 	if tried {
 		decoy.tries++
 	}
-	switch {
-	case decoy.waiting.n == 0: // no probe waits for it any more
-		decoy.state = decoyUnknown
-	case !u.MayConnect():
+	if !u.MayConnect() {
 		decoy.state = decoyUnknown
 		d.releaseWaiters(r.Now)
-	case decoy.tries < maxDecoyTries && decoy.asked < MaxSends:
-		d.requestDecoy()
-	default:
-		d.deliverDecoy(unansweredDecoy(d, u.Outcome.Fault.Event, r.Now), r.Now)
+		return
 	}
+	d.failDecoy(u.Outcome.Fault.Event, r.Now)
 }
 
 // resolveSuspect confirms a suspect decoy if a recipient was refused that was sent after its acceptance. If none was in

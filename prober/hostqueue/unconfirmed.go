@@ -153,15 +153,9 @@ func (d *Domain) appendDecoy(p *Probe) {
 	}
 }
 
-// leaveUnconfirmed lets an accepted probe wait until its host refuses a recipient.
-func (d *Domain) leaveUnconfirmed(p *Probe) {
-	p.domain = d
-	d.decoy.waiting.push(p)
-	d.queue.addUnconfirmed(d)
-}
-
-func (q *Queue) addUnconfirmed(d *Domain) {
-	if !slices.Contains(q.unconfirmed, d) {
+// leaveUnconfirmed lets the accepted probes of a domain wait until its host refuses a recipient.
+func (d *Domain) leaveUnconfirmed() {
+	if q := d.queue; !slices.Contains(q.unconfirmed, d) {
 		q.unconfirmed = append(q.unconfirmed, d)
 	}
 }
@@ -177,12 +171,12 @@ func (r *Replies) Resolve() {
 	var first *Domain
 	for _, d := range waiting {
 		r.resolveSuspect(d)
-		r.releaseConfirmed(d)
+		d.release(r.Now, r.becameAcceptAll)
+		d.RemoveIfEmpty()
 		decoy := &d.decoy
 		if decoy.waiting.n == 0 {
 			continue
 		}
-		q.addUnconfirmed(d)
 		asking = asking || decoy.state.busy()
 		if !decoy.answered.unconfirmed {
 			late = late || r.Now.Sub(q.set.answeredAt(decoy.waiting.first)) >= q.set.ConfirmTime()*4/5
@@ -200,7 +194,8 @@ func (r *Replies) Resolve() {
 			q.noTargetLeft(priority) && q.pendingDecoyCount()+q.inFlight == 0
 		if d.decoy.answered.unconfirmed && none {
 			d.decoy.discard(r.Now)
-			r.releaseConfirmed(d)
+			d.release(r.Now, r.becameAcceptAll)
+			d.RemoveIfEmpty()
 		}
 	}
 	q.settleWithoutControl(r.Now)
@@ -219,33 +214,33 @@ func (q *Queue) noTargetLeft(priority budget.Priority) bool {
 	return q.queued[budget.LongJob]+q.queued[budget.ShortJob]+q.queued[budget.Single] == 0
 }
 
-// releaseConfirmed advances the probes of a domain queue that need not wait any more: the host has refused a recipient
-// since, has begun to accept every one, or their time is over.
-func (r *Replies) releaseConfirmed(d *Domain) {
-	if d.decoy.state.busy() || d.decoy.answered.unconfirmed {
-		return
-	}
-	set, m := r.queue.set, r.queue.memory
-	for n := d.decoy.waiting.n; n > 0; n-- {
-		p := d.decoy.waiting.pop()
+// release advances the probes that wait for a decoy that is known and not suspect: the host has refused a recipient
+// since, has begun to accept every one, or their time is over. The others stay, unconfirmed.
+func (d *Domain) release(now time.Time, becameAcceptAll *engine.Sighting) {
+	q, decoy := d.queue, &d.decoy
+	known := !decoy.state.busy() && !decoy.answered.unconfirmed
+	for n := decoy.waiting.n; n > 0 && known; n-- {
+		p := decoy.waiting.pop()
 		switch {
-		case r.becameAcceptAll != nil:
-			p.Ev.Append(*r.becameAcceptAll)
-		case d.isConfirmed(p, r.Now):
+		case becameAcceptAll != nil:
+			p.Ev.Append(*becameAcceptAll)
+		case d.isConfirmed(p, now):
 			d.appendDecoy(p)
 		// only over another connection
-		case set.pastConfirming(p, r.Now) || m.confirmedUpTo >= p.answered.number && r.queue.noTargetLeft(p.Priority):
-			at := set.answeredAt(p).Add(set.ConfirmTime())
-			if at.After(r.Now) {
-				at = r.Now
+		case q.set.pastConfirming(p, now) || q.memory.confirmedUpTo >= p.answered.number && q.noTargetLeft(p.Priority):
+			at := q.set.answeredAt(p).Add(q.set.ConfirmTime())
+			if at.After(now) {
+				at = now
 			}
-			p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Host: d.queue.Name,
-				Reply: d.decoy.sighting.Reply, Finding: silentAcceptance(), At: at})
+			p.Ev.Append(engine.Sighting{Subject: engine.SubjectDecoy, Host: q.Name, Reply: decoy.sighting.Reply,
+				Finding: silentAcceptance(), At: at})
 		default:
-			d.decoy.waiting.push(p)
+			decoy.waiting.push(p)
 			continue
 		}
-		set.Owner.Advance(p, r.Now, Last)
+		q.set.Owner.Advance(p, now, Last)
 	}
-	d.RemoveIfEmpty()
+	if decoy.waiting.n > 0 {
+		d.leaveUnconfirmed()
+	}
 }

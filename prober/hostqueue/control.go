@@ -5,7 +5,6 @@ import (
 
 	"probity/engine"
 	"probity/engine/control"
-	"probity/engine/smtp"
 	"probity/prober/budget"
 )
 
@@ -163,8 +162,9 @@ func (q *Queue) TargetsLeft(on *Progress, sent, recipients, refusals int) int {
 
 // RecordReply records what a reply shows of its recipient, of the connection and of the host; it is counted already. If
 // it accepts a recipient, the refusals of the connection that wait are controlled, and those that it was sent after.
-func (r *Replies) RecordReply(on *Progress, to Recipient, rcpt smtp.Rcpt, seen *engine.Sighting) {
-	q, m := r.queue, r.queue.memory
+func (r *Replies) RecordReply(a Answer, seen *engine.Sighting) {
+	q, m, on := r.queue, r.queue.memory, r.on
+	to, rcpt := r.group.Recipients[a.Recipient], r.group.Rcpts[a.Recipient]
 	answered := moment{number: q.set.Answers, since: r.Now.Sub(q.set.Created), over: on, refusedBefore: on.Refused,
 		in: r.place}
 	m.record(on, r.place, seen)
@@ -187,7 +187,7 @@ func (r *Replies) RecordReply(on *Progress, to Recipient, rcpt smtp.Rcpt, seen *
 	q.settle(r.Now, func(p *Probe) ruling {
 		refused, late := &p.answered, r.Now.Sub(q.set.answeredAt(p))
 		switch {
-		case !m.acceptedAfter(refused, on, r.answersAtSend):
+		case !m.acceptedAfter(refused, on, r.group.answersAtSend):
 			return waits
 		case refused.carried && late > q.set.ConfirmTime(): // the host may have refused everybody then, and not now
 			return disbelieved
@@ -206,8 +206,8 @@ func (r *Replies) RecordReply(on *Progress, to Recipient, rcpt smtp.Rcpt, seen *
 
 // DeliverControl handles the reply to a control of a group. It returns true if the control was refused: then the
 // connection is of no more use, and if it was the first recipient, the host refuses everybody.
-func (r *Replies) DeliverControl(g *Group, on *Progress, a Answer) (refused bool) {
-	q, m := r.queue, r.queue.memory
+func (r *Replies) DeliverControl(a Answer) (refused bool) {
+	q, m, on := r.queue, r.queue.memory, r.on
 	q.controlsInFlight--
 	ended := func(p *Probe) bool { return p.answered.isOn(on) || p.answered.carried }
 	switch {
@@ -219,9 +219,9 @@ func (r *Replies) DeliverControl(g *Group, on *Progress, a Answer) (refused bool
 		if q.controlsInFlight == 0 {
 			q.settle(r.Now, func(p *Probe) ruling {
 				switch refused := &p.answered; {
-				case !refused.carried || refused.number > r.answersAtSend:
+				case !refused.carried || refused.number > r.group.answersAtSend:
 					return waits
-				case refused.in > g.controlledTo || refused.refusedBefore > m.acceptsAfter:
+				case refused.in > r.group.controlledTo || refused.refusedBefore > m.acceptsAfter:
 					return disbelieved
 				}
 				return believed

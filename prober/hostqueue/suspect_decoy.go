@@ -25,16 +25,14 @@ func silentAcceptance() engine.Finding {
 // RuleSilentAcceptance is the rule of that finding.
 const RuleSilentAcceptance = "default/accepts-silently"
 
-// DeliverDecoy gives a decoy's reply to the probes that wait for it; behind are the answers to those of its group
-// behind it. If the host has begun to accept every recipient, it returns true, and the host is to be paused until its
-// hour is over.
-func (r *Replies) DeliverDecoy(d *Domain, on *Progress, seen engine.Sighting, g *Group,
-	behind []Answer) (acceptsAll bool) {
+// DeliverDecoy gives the reply to a decoy, the answer of index k, to the probes that wait for it. If the host has begun
+// to accept every recipient, it returns true, and the host is to be paused until its hour is over.
+func (r *Replies) DeliverDecoy(d *Domain, seen engine.Sighting, k int) (acceptsAll bool) {
 	q, keep := d.queue, true
 	if seen.Finding.Meaning == engine.Accepted {
 		q.memory.acceptedDecoy = true
 	}
-	if seen.Reply.Permanent() && r.refusedInDoubtfulPlace(d, &seen, g, behind) {
+	if seen.Reply.Permanent() && r.refusedInDoubtfulPlace(d, &seen, r.Seen[k+1:]) {
 		return false
 	}
 	switch {
@@ -52,7 +50,7 @@ func (r *Replies) DeliverDecoy(d *Domain, on *Progress, seen engine.Sighting, g 
 		keep = !q.refusing
 	}
 	if seen.RefusesUnknown() && !refusesAsUnknown(&seen) { // the others are counted already
-		q.memory.countRefusal(on)
+		q.memory.countRefusal(r.on)
 		r.recordRefusal(q.set.Answers, seen, d.decoy.local)
 	}
 	d.deliverDecoy(seen, r.Now)
@@ -65,10 +63,10 @@ func (r *Replies) DeliverDecoy(d *Domain, on *Progress, seen engine.Sighting, g 
 // refusedInDoubtfulPlace completes the sighting of a refused decoy by what is behind it. If the host may accept no
 // recipient in such a place, and nothing behind it shows the contrary, the decoy is requested again, to be the first of
 // the next connection, and it returns true.
-func (r *Replies) refusedInDoubtfulPlace(d *Domain, seen *engine.Sighting, g *Group, behind []Answer) (again bool) {
+func (r *Replies) refusedInDoubtfulPlace(d *Domain, seen *engine.Sighting, behind []Answer) (again bool) {
 	q, decoy := r.queue, &d.decoy
 	seen.Controlled = slices.ContainsFunc(behind, func(a Answer) bool { return a.Finding.Meaning == engine.Accepted })
-	refusedControl := func(a Answer) bool { return g.Recipients[a.Recipient].Control && a.refusesControl() }
+	refusedControl := func(a Answer) bool { return r.group.Recipients[a.Recipient].Control && a.refusesControl() }
 	switch {
 	case q.memory.acceptsIn >= r.place:
 	case q.memory.doubtful || slices.ContainsFunc(behind, refusedControl):

@@ -16,18 +16,18 @@ func (g *Group) RefusedAtMail(o *smtp.Outcome) bool {
 // LearnFromReply records what a reply shows of the host's limits. It reports an answer that is about the transaction or
 // the connection and not about its recipient, which is asked again: a 421 behind answers on its connection (RFC 5321
 // section 3.8), which closes it; too many recipients of a transaction (section 4.5.3.1.10) or, to the first of one, of
-// the connection; too many domains. It is called for each answer in turn; before is how many recipients this connection
-// had answered.
-func (r *Replies) LearnFromReply(g *Group, seen []Answer, k, before int) (notRecipient, closing bool) {
+// the connection; too many domains. It is called for each answer in turn, by its index.
+func (r *Replies) LearnFromReply(k int) (notRecipient, closing bool) {
+	g, before := r.group, r.on.Answers // to recipients, before this one
 	switch {
-	case !g.Rcpts[seen[k].Recipient].NewTransaction:
+	case !g.Rcpts[r.Seen[k].Recipient].NewTransaction:
 		r.place = placeBehind
 	case before == 0:
 		r.first, r.place = k, placeFirst
 	default:
 		r.first, r.place = k, placeLeads
 	}
-	a, first, place := seen[k], seen[r.first], k-r.first
+	a, first, place := r.Seen[k], r.Seen[r.first], k-r.first
 	if a.Reply.Code/100 != 4 || place == 0 && before == 0 {
 		return false, false
 	}
@@ -61,7 +61,6 @@ func (r *Replies) LearnFromReply(g *Group, seen []Answer, k, before int) (notRec
 // Unanswered is how a group ended of which not all recipients were answered.
 type Unanswered struct {
 	Outcome     *smtp.Outcome
-	Seen        []Answer
 	Delivered   []bool // by recipient: it was answered
 	Pipelining  bool
 	First       bool            // it is the first group of its connection
@@ -70,18 +69,18 @@ type Unanswered struct {
 	Accepted    map[string]bool // domains of which the connection accepted a recipient
 }
 
-// NeedsCare reports whether a group without an answer about a recipient may get some one by one: its replies were out
-// of step, or the server offered PIPELINING and did not endure the first group of the connection.
-func (u *Unanswered) NeedsCare() bool {
+// NeedCare reports whether a group without an answer about a recipient may get some one by one: its replies were out of
+// step, or the server offered PIPELINING and did not endure the first group of the connection.
+func (r *Replies) NeedCare(u *Unanswered) bool {
 	f := u.Outcome.Fault
 	ended := f.Event == engine.EventTimeout || f.Event == engine.EventClosed && f.Reply.Code == 0
-	return len(u.Seen) == 0 && (f.Event == engine.EventOutOfStep || ended && u.First && u.Pipelining)
+	return len(r.Seen) == 0 && (f.Event == engine.EventOutOfStep || ended && u.First && u.Pipelining)
 }
 
 // RequeueUntried requeues all recipients of a group, without evidence of theirs: none was asked. A decoy whose MAIL was
 // refused counts as tried.
-func (r *Replies) RequeueUntried(g *Group, u *Unanswered) {
-	for _, to := range slices.Backward(g.Recipients) {
+func (r *Replies) RequeueUntried(u *Unanswered) {
+	for _, to := range slices.Backward(r.group.Recipients) {
 		if to.Probe == nil {
 			r.unanswered(to, u, u.MailRefused)
 		} else {
@@ -93,14 +92,14 @@ func (r *Replies) RequeueUntried(g *Group, u *Unanswered) {
 // RequeueUnanswered requeues recipients without a reply. The first of them was asked, and so were all if a pipelined
 // group was the first of its connection and got no reply: that is evidence, and they come first on the next connection.
 // The others were not asked.
-func (r *Replies) RequeueUnanswered(g *Group, u *Unanswered) {
-	q, f := r.queue, u.Outcome.Fault
-	whole := len(u.Seen) == 0 && u.First && u.Pipelining
+func (r *Replies) RequeueUnanswered(u *Unanswered) {
+	q, g, f := r.queue, r.group, u.Outcome.Fault
+	whole := len(r.Seen) == 0 && u.First && u.Pipelining
 	silent := -1 // the first recipient that the server read and did not answer
 	if !f.None() && !g.RefusedAtMail(u.Outcome) {
 		silent = slices.Index(u.Delivered, false)
 		n := 0 // replies that were about their recipients
-		for _, a := range u.Seen {
+		for _, a := range r.Seen {
 			if u.Delivered[a.Recipient] {
 				n++
 			}

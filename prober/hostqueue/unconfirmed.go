@@ -25,23 +25,25 @@ import (
 
 // Replies handles the replies to one group of transactions.
 type Replies struct {
-	Now time.Time
+	Now  time.Time
+	Seen []Answer // in the order in which they came
 
 	queue           *Queue
-	unproven        *Unproven // of the connection
-	answersAtSend   uint64
+	group           *Group
+	on              *Progress        // of the connection
+	unproven        *Unproven        // of the connection
 	first           int              // index of the first answer of the present transaction
 	place           place            // of the present answer
 	becameAcceptAll *engine.Sighting // the decoy that showed that every recipient is accepted now
 }
 
 // NewReplies begins to handle the replies to a group on a connection: it is in flight no more.
-func (q *Queue) NewReplies(g *Group, to *Unproven, now time.Time) Replies {
+func (q *Queue) NewReplies(g *Group, seen []Answer, on *Progress, to *Unproven, now time.Time) Replies {
 	q.inFlight--
 	for _, r := range g.Recipients {
 		r.Domain.inFlight--
 	}
-	return Replies{Now: now, queue: q, unproven: to, answersAtSend: g.answersAtSend}
+	return Replies{Now: now, Seen: seen, queue: q, group: g, on: on, unproven: to}
 }
 
 // Answer is the reply to the recipient of a group.
@@ -53,17 +55,17 @@ type Answer struct {
 
 // RecordRefusals records how many recipients the receiver refused in this hour, of the limit of an hour, and which of
 // this group it refused as unknown. The last of them is the witness of acceptances before it.
-func (r *Replies) RecordRefusals(g *Group, refused, limit int, seen []Answer) {
+func (r *Replies) RecordRefusals(refused, limit int) {
 	q := r.queue
 	if q.set.AcceptsSilently {
 		q.refusing = refused > 0 || limit > 0 && q.inFlight > 0
 		q.suspect = limit > 0 && refused >= max(1, limit/2)
 	}
-	for k, a := range slices.Backward(seen) {
-		s := engine.Sighting{Subject: g.Recipients[a.Recipient].subject(), Host: q.Name, Reply: a.Reply,
+	for k, a := range slices.Backward(r.Seen) {
+		s := engine.Sighting{Subject: r.group.Recipients[a.Recipient].subject(), Host: q.Name, Reply: a.Reply,
 			Finding: a.Finding, At: r.Now}
 		if refusesAsUnknown(&s) {
-			r.recordRefusal(q.set.Answers+uint64(k)+1, s, g.Rcpts[a.Recipient].Local)
+			r.recordRefusal(q.set.Answers+uint64(k)+1, s, r.group.Rcpts[a.Recipient].Local)
 			break
 		}
 	}
@@ -72,7 +74,7 @@ func (r *Replies) RecordRefusals(g *Group, refused, limit int, seen []Answer) {
 // recordRefusal records that the answer of this number refused a recipient as unknown.
 func (r *Replies) recordRefusal(number uint64, seen engine.Sighting, local string) {
 	m := r.queue.memory
-	m.confirmedUpTo = max(m.confirmedUpTo, r.answersAtSend)
+	m.confirmedUpTo = max(m.confirmedUpTo, r.group.answersAtSend)
 	if number > m.lastRefused {
 		m.lastRefused, m.refusal = number, r.queue.witness(seen, local)
 	}

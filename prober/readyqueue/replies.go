@@ -30,7 +30,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	pipelining := s.conn.Extensions().Pipelining
 	l := q.lock()
 	s.swapFinished(l)
-	rh := replyHandler{Replies: m.NewReplies(&s.group, &s.unproven, now), s: s, l: l, o: &o}
+	rh := replyHandler{Replies: m.NewReplies(&s.group, s.seen, s.shown, &s.unproven, now), s: s, l: l, o: &o}
 	cost := s.group.Cost(s.seen, &o, pipelining)
 	l.budget.Settle(&s.used, cost, now)
 	refused := l.budget.Refusals(now)
@@ -38,15 +38,15 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 		s.addressLimit.Settle(&s.addressUsed, cost, now)
 		refused = max(refused, s.addressLimit.Refusals(now))
 	}
-	rh.RecordRefusals(&s.group, refused, q.Provider.Limits.RefusalsPerHour, s.seen)
-	rh.un = hostqueue.Unanswered{Outcome: &o, Seen: s.seen, Pipelining: pipelining, First: !s.progress,
+	rh.RecordRefusals(refused, q.Provider.Limits.RefusalsPerHour)
+	rh.un = hostqueue.Unanswered{Outcome: &o, Pipelining: pipelining, First: !s.progress,
 		MayConnect: func() bool { return !l.connectDisabled(now) }, Accepted: s.acceptedDomains}
 	switch {
 	// A recipient that was alone in its group and timed out is sent again in any case, and that counts.
-	case rh.un.NeedsCare() && l.hostHealth.DistrustDialogue(m.Name, now) &&
+	case rh.NeedCare(&rh.un) && l.hostHealth.DistrustDialogue(m.Name, now) &&
 		(o.Fault.Event != engine.EventTimeout || len(s.group.Recipients) > 1):
 		s.close()
-		rh.RequeueUntried(&s.group, &rh.un)
+		rh.RequeueUntried(&rh.un)
 	case s.group.RefusedAtMail(&o) && len(s.seen) == 0:
 		rh.handleMailRefused()
 	default:
@@ -125,7 +125,7 @@ func (rh *replyHandler) handleMailRefused() {
 			}
 		}
 		rh.un.MailRefused = true
-		rh.RequeueUntried(&s.group, &rh.un)
+		rh.RequeueUntried(&rh.un)
 		if !another {
 			s.handleFailure(l, f, seen, rh.Now)
 		}
@@ -139,7 +139,7 @@ func (rh *replyHandler) handleMailRefused() {
 			alone.Ev.Append(engine.Sighting{Event: engine.EventInternal, Host: s.host.Name, At: rh.Now})
 		}
 	}
-	rh.RequeueUntried(&s.group, &rh.un)
+	rh.RequeueUntried(&rh.un)
 }
 
 // applyMailReply applies what the reply to a refused MAIL asks of the queue.
@@ -163,7 +163,7 @@ func (rh *replyHandler) deliverReplies() {
 	s.delivered = delivered
 	for k, a := range s.seen {
 		l.waiting.Answers++
-		if notRecipient, closing := rh.LearnFromReply(&s.group, s.seen, k, s.so.Answers); notRecipient {
+		if notRecipient, closing := rh.LearnFromReply(k); notRecipient {
 			if closing {
 				s.applyAction(l, a.Reply, a.Finding, rh.Now)
 			}
@@ -171,7 +171,7 @@ func (rh *replyHandler) deliverReplies() {
 		}
 		delivered[a.Recipient] = true
 		rh.deliver(k)
-		s.so.Answers++
+		s.shown.Answers++
 	}
 	for _, i := range rh.o.NoUTF8 {
 		delivered[i] = true
@@ -180,7 +180,7 @@ func (rh *replyHandler) deliverReplies() {
 	}
 	if !rh.o.Fault.None() || slices.Contains(delivered, false) {
 		rh.un.Delivered = delivered
-		rh.RequeueUnanswered(&s.group, &rh.un)
+		rh.RequeueUnanswered(&rh.un)
 	}
 	rh.endQuarantineOnReply()
 	switch {
@@ -215,19 +215,19 @@ func (rh *replyHandler) deliver(k int) {
 	s, l, a := rh.s, rh.l, rh.s.seen[k]
 	r := s.group.Recipients[a.Recipient]
 	seen := engine.Sighting{Subject: engine.SubjectTarget, Host: s.host.Name, Reply: a.Reply, Finding: a.Finding,
-		At: rh.Now, Conn: s.so.Connection,
+		At: rh.Now, Conn: s.shown.Connection,
 		NeighbourAccepted: s.acceptedDomains[r.Domain.Name] && a.Finding.Meaning != engine.Accepted}
 	s.applyAction(l, a.Reply, r.DueFinding(&seen), rh.Now)
-	rh.RecordReply(s.so, r, s.group.Rcpts[a.Recipient], &seen)
+	rh.RecordReply(a, &seen)
 	switch {
 	case r.Probe != nil:
 		rh.DeliverTarget(r.Probe, seen)
 	case r.Control:
-		if !rh.DeliverControl(&s.group, s.so, a) {
+		if !rh.DeliverControl(a) {
 			return
 		}
 		s.close()
-		if s.so.Answers == 0 { // the host refuses everybody: what waits for it is deferred, and its decoys have failed
+		if s.shown.Answers == 0 { // the host refuses everybody: what waits for it is deferred, and its decoys have failed
 			rh.pauseHour()
 			l.markDown(s.host, engine.Sighting{Host: s.host.Name, Reply: a.Reply, Finding: hostqueue.RefusesKnown(),
 				At: rh.Now}, failureLife)
@@ -236,7 +236,7 @@ func (rh *replyHandler) deliver(k int) {
 	default:
 		seen.Subject = engine.SubjectDecoy
 		l.env.Metrics.Decoys.Inc()
-		if rh.DeliverDecoy(r.Domain, s.so, seen, &s.group, s.seen[k+1:]) {
+		if rh.DeliverDecoy(r.Domain, seen, k) {
 			s.close()
 			rh.pauseHour()
 		}

@@ -20,7 +20,7 @@ import (
 // session is one connection of a ready queue to a host, and the goroutine that works on it. The goroutine alone uses
 // link and exchange; others look at observed, with the queue locked. There are two exceptions in exchange, both with
 // the queue locked: Reset reads the recipients, which change under that lock only, and a caller that gives an idle
-// session to another host (handOver) settles what its replies have shown.
+// session to another host (handOver) settles what is left of its replies there.
 type session struct {
 	queue    *Queue
 	priority budget.Priority // that it was opened for
@@ -51,22 +51,21 @@ type link struct {
 	nextTrial    time.Time // if its source was quarantined everywhere when it began: when the next trial may start
 }
 
-// exchange is what the session sends at one time, with its replies, and what the replies so far have shown. The memory
-// is reused.
+// exchange is what the session sends at one time, with its replies. The memory is reused.
 type exchange struct {
 	group     hostqueue.Group
 	seen      []hostqueue.Answer
 	delivered []bool // by recipient: it was answered
 
-	so              *hostqueue.Progress // what the connection has brought at its host
-	unproven        hostqueue.Unproven  // until its dialogue is confirmed
+	unproven        hostqueue.Unproven // what the replies came to, until the dialogue is confirmed
 	acceptedDomains map[string]bool
 }
 
 // observed is what the queue and its other sessions know of a session.
 type observed struct {
-	host               *mxHost      // see sharedConnections.handOver for what may change it
-	pool               *addressPool // where it is connected to, or will be
+	host               *mxHost             // see sharedConnections.handOver for what may change it
+	shown              *hostqueue.Progress // by the connection, of that host
+	pool               *addressPool        // where it is connected to, or will be
 	used               budget.Conn
 	addressUsed        budget.Conn // guarded by the address limit's mutex too
 	transactionsBefore int         // transactions before it came to its host
@@ -98,12 +97,11 @@ func (s *session) swapFinished(l *locked) {
 
 func (l *locked) newSession(m *mxHost, priority budget.Priority) *session {
 	return &session{queue: l.queue, priority: priority, keyer: l.env.Cache.Keyer(),
-		seat: admission.Seat{Gate: l.env.Gate},
-		wake: make(chan struct{}, 1),
-		link: link{source: l.Source, tlsFailed: m.tlsFailed},
-		exchange: exchange{so: &hostqueue.Progress{Connection: l.env.connections.Add(1)},
-			acceptedDomains: map[string]bool{}},
-		observed: observed{host: m}}
+		seat:     admission.Seat{Gate: l.env.Gate},
+		wake:     make(chan struct{}, 1),
+		link:     link{source: l.Source, tlsFailed: m.tlsFailed},
+		exchange: exchange{acceptedDomains: map[string]bool{}},
+		observed: observed{host: m, shown: &hostqueue.Progress{Connection: l.env.connections.Add(1)}}}
 }
 
 // run connects, asks and closes; then it gives back what the session has and lets the others go on. Nothing new begins
@@ -145,10 +143,10 @@ func (s *session) quit(hard context.Context) {
 	case confirmed:
 		l.hostHealth.ConfirmDialogue(s.host.Name)
 	case s.phase == reset:
-		l.probes += s.unproven.Void(&s.host.Queue, s.so.Connection, engine.EventReply, now)
+		l.probes += s.unproven.Void(&s.host.Queue, s.shown.Connection, engine.EventReply, now)
 	default:
 		l.hostHealth.DoubtDialogue(s.host.Name)
-		l.probes += s.unproven.Void(&s.host.Queue, s.so.Connection, engine.EventOutOfStep, now)
+		l.probes += s.unproven.Void(&s.host.Queue, s.shown.Connection, engine.EventOutOfStep, now)
 	}
 	l.unlock()
 	q.env.release(q, &s.unproven)
@@ -177,7 +175,7 @@ func (s *session) end() {
 	} else {
 		l.budget.CancelConnect()
 	}
-	s.host.Leave(s.so, now)
+	s.host.Leave(s.shown, now)
 	l.sessions--
 	s.host.sessions--
 	if s.answered {
@@ -228,7 +226,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		now := time.Now()
 		if s.mustClose(l, now) {
 			s.close()
-			if s.phase == closing && s.host.NeedsControl(s.so) {
+			if s.phase == closing && s.host.NeedsControl(s.shown) {
 				s.fillTransaction(l, now) // of the control
 			}
 			l.unlock()
@@ -272,7 +270,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		if woken {
 			<-s.wake // it has just been given work
 		}
-		hasWork := woken || s.host.WaitingCount() > 0 || s.host.NeedsControl(s.so)
+		hasWork := woken || s.host.WaitingCount() > 0 || s.host.NeedsControl(s.shown)
 		l.unlock()
 		if !hasWork {
 			return false
@@ -314,7 +312,7 @@ func (s *session) takeIdle(l *locked) bool {
 // connection, or recipients wait to be first on a new one. The turn is longer while hosts at its address request it, or
 // may soon: they have little to ask each, and would need a connection each.
 func (s *session) mustClose(l *locked, now time.Time) bool {
-	if s.phase != open || s.used.Sent > 0 && (s.so.Connection <= l.ended || s.source.AwaitingTrial(now)) ||
+	if s.phase != open || s.used.Sent > 0 && (s.shown.Connection <= l.ended || s.source.AwaitingTrial(now)) ||
 		l.env.Slots.Closed() || s.used.Sent >= maxSent || s.unproven.Overdue(&s.host.Queue, s.used.Transactions) {
 		return true
 	}
@@ -374,7 +372,7 @@ func (q *Queue) Reset(unwanted func(*hostqueue.Probe) bool) {
 	var cancelled, silent []*session
 	needed, waiters := l.unsentCount() > 0, map[*session][]*hostqueue.Probe{}
 	for _, s := range l.working {
-		if s.so.Connection <= l.ended {
+		if s.shown.Connection <= l.ended {
 			cancelled = append(cancelled, s)
 			continue
 		}

@@ -204,13 +204,13 @@ func (sc *sharedConnections) handOver(s *session, m *mxHost, now time.Time) {
 	old.sessions--
 	l := sc.in
 	s.swapFinished(l)
-	old.Leave(s.so, now)
+	old.Leave(s.shown, now)
 	s.swapFinished(l)
 	m.sessions++
 	if s.answered {
 		old.healthy--
 	}
-	s.host, s.so, s.answered = m, s.so.AtNextHost(), false
+	s.host, s.shown, s.answered = m, s.shown.AtNextHost(), false
 	s.transactionsBefore, s.pool.handedOverAt = s.used.Transactions, now
 	m.wait.end()
 	sc.in.singleWaiting = sc.in.singleWaiting && m.Waiting(budget.Single) == 0

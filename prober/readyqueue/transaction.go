@@ -27,7 +27,7 @@ func (s *session) fillTransaction(l *locked, now time.Time) budget.Denial {
 	rooms, denials := s.roomByPriority(l, now)
 	for fill := rooms; ; {
 		n, longJobs := m.Fill(&s.group, hostqueue.Fill{Rooms: fill,
-			TargetsLeft: l.targetsLeft(s), On: s.so,
+			TargetsLeft: l.targetsLeft(s), On: s.shown,
 			OneDomain: l.Provider.OneDomain || s.oneDomain,
 			First:     s.used.Transactions == 0, ControlOnly: s.phase != open, Keyer: s.keyer, Now: now})
 		if n == 0 {
@@ -56,7 +56,7 @@ func (s *session) fillTransaction(l *locked, now time.Time) budget.Denial {
 	}
 	var d budget.Denial // why what waits has no room
 	switch waiting := m.WaitingCount(); {
-	case rooms[budget.Single] == 0 && (waiting > 0 || m.NeedsControl(s.so)):
+	case rooms[budget.Single] == 0 && (waiting > 0 || m.NeedsControl(s.shown)):
 		d = denials[budget.Single]
 	case waiting > 0 && l.targetsLeft(s) == 0: // the connection is used up
 	case rooms[budget.ShortJob] == 0 && waiting > m.Queued(budget.Single):
@@ -64,7 +64,7 @@ func (s *session) fillTransaction(l *locked, now time.Time) budget.Denial {
 	case rooms[budget.LongJob] == 0 && waiting > m.Queued(budget.Single)+m.Queued(budget.ShortJob):
 		d = denials[budget.LongJob]
 	default:
-		needsNew := m.HasRetryFirst() || waiting == 0 && m.NeedsControl(s.so) // a connection
+		needsNew := m.HasRetryFirst() || waiting == 0 && m.NeedsControl(s.shown) // a connection
 		if needsNew && s.used.Transactions > 0 {
 			s.close()
 		}
@@ -79,7 +79,7 @@ func (s *session) fillTransaction(l *locked, now time.Time) budget.Denial {
 
 // targetsLeft returns how many more targets and decoys a connection may have.
 func (l *locked) targetsLeft(s *session) int {
-	return s.host.TargetsLeft(s.so, s.used.Sent, l.budget.RecipientsLeft(&s.used), l.budget.RefusalsLeft(&s.used))
+	return s.host.TargetsLeft(s.shown, s.used.Sent, l.budget.RecipientsLeft(&s.used), l.budget.RefusalsLeft(&s.used))
 }
 
 // roomByPriority is room for each priority, and why there is none. The address limit, which learns of short jobs here,

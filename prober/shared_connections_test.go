@@ -551,10 +551,10 @@ func TestUnresolvableHostFailsAlone(t *testing.T) {
 	})
 }
 
-// TestRefusalElsewhereConfirmsNothing: a customer's host that fell silent accepts unknown recipients over a connection
+// TestRefusalsAtAnotherHostConfirmNothing: a customer's host that fell silent accepts unknown recipients over a connection
 // that goes on to another customer at its address, gets refusals there, and comes back. Those refusals say nothing of
 // the host before: none of its acceptances is VALID by them, whatever it had refused itself.
-func TestRefusalElsewhereConfirmsNothing(t *testing.T) {
+func TestRefusalsAtAnotherHostConfirmNothing(t *testing.T) {
 	for name, refusedBefore := range map[string]bool{"it has refused no recipient since it is known": false,
 		"it has refused one before": true} {
 		t.Run(name, func(t *testing.T) {

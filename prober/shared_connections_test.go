@@ -551,9 +551,9 @@ func TestUnresolvableHostFailsAlone(t *testing.T) {
 	})
 }
 
-// TestRefusalsAtAnotherHostConfirmNothing: a customer's host that fell silent accepts unknown recipients over a connection
-// that goes on to another customer at its address, gets refusals there, and comes back. Those refusals say nothing of
-// the host before: none of its acceptances is VALID by them, whatever it had refused itself.
+// TestRefusalsAtAnotherHostConfirmNothing: a customer's host that fell silent accepts unknown recipients over a
+// connection that goes on to another customer at its address, gets refusals there, and comes back. Those refusals say
+// nothing of the host before: none of its acceptances is VALID by them, whatever it had refused itself.
 func TestRefusalsAtAnotherHostConfirmNothing(t *testing.T) {
 	for name, refusedBefore := range map[string]bool{"it has refused no recipient since it is known": false,
 		"it has refused one before": true} {
@@ -567,9 +567,9 @@ func TestRefusalsAtAnotherHostConfirmNothing(t *testing.T) {
 					return acceptsAnn(local)
 				}}
 			w := newProviderHosts(".big.example", 2, h)
-			table := strings.NewReplacer("connections = 2", "connections = 1", "recipients_per_transaction = 0",
-				"recipients_per_transaction = 1", "refusals_per_hour = 0", "refusals_per_hour = 200").Replace(testTable) +
-				"accepts_silently = true\n"
+			limits := strings.NewReplacer("connections = 2", "connections = 1", "recipients_per_transaction = 0",
+				"recipients_per_transaction = 1", "refusals_per_hour = 0", "refusals_per_hour = 200")
+			table := limits.Replace(testTable) + "accepts_silently = true\n"
 			withTestNode(t, table, nil, w.hosts, func(b *testNode) {
 				known := w.rows(b, ".big.example", 0, 1, 1)
 				requireOwnReplies(t, known, b.verify(10*time.Minute, known...))

@@ -195,9 +195,9 @@ func (d *decoy) recordNamed(seen *engine.Sighting) {
 	}
 }
 
-// FailDecoys counts a failed try for the pending decoys of a host that is down, unless the fault may be ours. It reports
-// whether decoys are pending still, and whether each of them has failed once only: then the next try comes soon, as a
-// host may refuse a greeting for a moment and a single call may wait.
+// FailDecoys counts a failed try for the pending decoys of a host that is down, unless the fault may be ours. It
+// reports whether decoys are pending still, and whether each of them has failed once only: then the next try comes
+// soon, as a host may refuse a greeting for a moment and a single call may wait.
 func (q *Queue) FailDecoys(e engine.Event, ours bool, now time.Time) (pending, soon bool) {
 	soon = true
 	for _, d := range q.DropPendingDecoys() {

@@ -227,7 +227,7 @@ func (rh *replyHandler) deliver(k int) {
 			return
 		}
 		s.close()
-		if s.shown.Answers == 0 { // the host refuses everybody: what waits for it is deferred, and its decoys have failed
+		if s.shown.Answers == 0 { // the host refuses everybody: what waits for it is deferred; its decoys have failed
 			rh.pauseHour()
 			l.markDown(s.host, engine.Sighting{Host: s.host.Name, Reply: a.Reply, Finding: hostqueue.RefusesKnown(),
 				At: rh.Now}, failureLife)

@@ -18,18 +18,7 @@ type cause struct {
 // View is the queue as people see it.
 func (q *Queue) View(now time.Time) wire.ReadyQueue {
 	l := q.lock()
-	v, limitedAt := l.view(now), l.limitedAt
-	l.unlock()
-	if limitedAt.IsValid() {
-		v.Address = limitedAt.String()
-		v.AddressRefusals = wire.Usage(q.env.AddressLimits.Usage(q.Key.Source, limitedAt, now))
-	}
-	return v
-}
-
-// view is the View without the address limit, whose registry must not be locked while the queue is.
-func (l *locked) view(now time.Time) wire.ReadyQueue {
-	p := &l.budget
+	p, limitedAt := &l.budget, l.limitedAt
 	perMinute, refusals := p.Usage(now)
 	state, until := p.State(&l.delay, l.probes > 0, now)
 	if until.IsZero() && now.Before(l.limitedUntil) {
@@ -39,10 +28,16 @@ func (l *locked) view(now time.Time) wire.ReadyQueue {
 	if state == "quarantined" || state == "paused" || state == "slowed" {
 		c = l.lastAction
 	}
-	return wire.ReadyQueue{Route: l.Key.Route, Egress: l.Key.Source, Provider: l.Provider.Name, Queued: l.probes,
+	v := wire.ReadyQueue{Route: l.Key.Route, Egress: l.Key.Source, Provider: l.Provider.Name, Queued: l.probes,
 		State: state, Until: until, Since: c.at, Host: c.host, Rule: c.rule, Reply: c.reply,
 		Connections: wire.Usage{Used: p.Open(), Limit: p.Limits.Connections},
 		PerMinute:   wire.Usage(perMinute), Refusals: wire.Usage(refusals)}
+	l.unlock() // the registry of address limits must not be locked while the queue is
+	if limitedAt.IsValid() {
+		v.Address = limitedAt.String()
+		v.AddressRefusals = wire.Usage(q.env.AddressLimits.Usage(q.Key.Source, limitedAt, now))
+	}
+	return v
 }
 
 // AddToStatus adds the queue to its source's status, and returns how much of its hourly budget of refusals is used or

@@ -5,8 +5,8 @@ GO ?= go
 export CGO_ENABLED := 0
 # The race detector, where it builds: it needs a C compiler. DETECTOR=-race insists on it. It is looked for once, where it is used.
 DETECTOR = $(eval DETECTOR := $$(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race))$(DETECTOR)
-# The longest first.
-RACE := ./tests/service ./cmd/... ./prober/... ./coordinator/... ./tests/fleet ./tests/node ./store/... ./internal/... ./api/httpd ./bench/sim/... ./engine/dns ./engine/smtp
+# The longest first. tests/service runs the program with the race detector; cmd/probity is left to make race.
+RACE := ./tests/service ./prober/... ./coordinator/... ./tests/fleet ./tests/node ./store/... ./internal/... ./api/httpd ./bench/sim/... ./engine/dns ./engine/smtp
 FUZZTIME ?= 500x
 ROWS ?= 20000
 CUT ?= 3m
@@ -85,13 +85,15 @@ test-race: ## a part of make test: what the race detector watches
 test-calm: ## a part of make test: what runs without the race detector (internal/detector says why)
 	$(GO) test -v -vet=off -timeout 40m $$(sh tools/spared.sh Spare SpareByDay)
 
-test-rest: ## a part of make test: packages without goroutines
-	packages="$$($(GO) list ./...)" && $(GO) test -v -vet=off $$(echo "$$packages" | grep -vF -e /coordinator -e /engine/dns -e /engine/smtp -e /prober -e /store -e /bench/sim -e /cmd/ -e /tests/fleet -e /tests/node -e /tests/process -e /tests/service -e /internal/ -e /api/httpd)
+# The tests of tests/process are all calm.
+test-rest: ## a part of make test: all other packages
+	others="$$($(GO) list $(RACE) ./tests/process)" && packages="$$($(GO) list ./...)" && $(GO) test -v -vet=off $$(echo "$$packages" | grep -vxF "$$others")
 
 # What make test does not give the race detector the time for, and a job five times as long as there.
 race: ## what make test runs without the race detector because it takes long, with it
 	CGO_ENABLED=1 PROBITY_LONG_JOB_ROWS=300000 $(GO) test -count=1 -v -race -cpu 1 -timeout 1h -run '^TestLongJobDoesNotDelayAShortOne$$' ./coordinator
 	CGO_ENABLED=1 PROBITY_RACE=night $(GO) test -count=1 -v -race -cpu 1 -timeout 1h $$(sh tools/spared.sh SpareByDay)
+	CGO_ENABLED=1 $(GO) test -count=1 -v -race -cpu 1 -timeout 1h ./cmd/probity
 
 # Goes on after a target that failed, and fails at the end.
 nightly: ## every long target and make test, one after another, with a table at the end; as root

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"probity/engine"
+	"probity/internal/detector"
 	"probity/prober/wire"
 )
 
@@ -258,6 +259,7 @@ func blocksAfter(most int, counts func(local string) bool, lasts time.Duration, 
 // TestBlocksInTheWordsOfAnUnknownUser: a receiver that refuses every recipient after a few unknown ones, or a few of
 // any kind.
 func TestBlocksInTheWordsOfAnUnknownUser(t *testing.T) {
+	detector.SpareByDay(t)
 	unknown := func(local string) bool { return !exists(local) }
 	anybody := func(string) bool { return true }
 	for _, words := range []string{unknownReply, "550 5.1.1 Recipient address rejected: no such mailbox"} {

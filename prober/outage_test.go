@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/internal/detector"
 	"probity/prober/wire"
 )
 
@@ -95,6 +96,7 @@ func (b *testNode) verifyToEndHolding(hold time.Duration, rows []wire.Row) map[s
 // TestOurOutageCostsTimeNotVerdicts: while no host can be reached, rows wait or are deferred; none is blamed on a
 // receiver.
 func TestOurOutageCostsTimeNotVerdicts(t *testing.T) {
+	detector.SpareByDay(t)
 	for _, x := range []struct {
 		hang, lasts, within time.Duration
 		receivers, each     int

@@ -7,12 +7,10 @@ import (
 
 	"probity/bench/sim/persona"
 	"probity/engine"
-	"probity/internal/detector"
 )
 
 // TestRefereeKnowsTheKinds compares the kinds of receivers of the simulated internet with those of the shipped table.
 func TestRefereeKnowsTheKinds(t *testing.T) {
-	detector.Spare(t)
 	for _, p := range persona.All() {
 		if provider := engine.DefaultTable().Provider(p.Provider); provider != nil {
 			require.Equal(t, provider.Kind.String(), p.Kind(), provider.ID)

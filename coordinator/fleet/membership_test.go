@@ -116,6 +116,7 @@ func TestMovedRoutesWaitForTheFormerOwner(t *testing.T) {
 // TestStormsOfChangesKeepOneSource: however many nodes come or go one by one, a narrow route has its new owner only a
 // minute after the former one could ask, and nodes that come have joined soon after the last.
 func TestStormsOfChangesKeepOneSource(t *testing.T) {
+	detector.SpareByDay(t)
 	const nodes, step = 200, 250 * time.Millisecond
 	names := make([]string, nodes)
 	for i := range names {

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/zeebo/xxh3"
 	"pgregory.net/rapid"
+
+	"probity/internal/detector"
 )
 
 // drawSet draws a set of 1 to 24 identities; two of a node are common.
@@ -203,6 +205,7 @@ func thousands(t require.TestingT, n int) *Set {
 // TestRememberedOwnersAreThose: what a set remembers of rankings and keys changes no owner, for any number of readers,
 // and also when there are more rankings than are remembered.
 func TestRememberedOwnersAreThose(t *testing.T) {
+	detector.SpareByDay(t)
 	set := thousands(t, 300)
 	routes := make([]Key, 300)
 	for i := range routes {

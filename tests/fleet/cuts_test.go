@@ -82,6 +82,7 @@ func TestFleetSurvivesKillsAndCutsInVirtualTime(t *testing.T) {
 // TestEndedStreamsCostNoRecipients ends the streams of one node every two seconds while a job runs. The node forgets
 // its batches, and their rows are sent again: what it has probed is in its cache, and what it is probing is joined.
 func TestEndedStreamsCostNoRecipients(t *testing.T) {
+	detector.SpareByDay(t)
 	calm := recipientsOfAJob(t, func(*memCluster, *memProber) {})
 	ends := 0
 	disturbed := recipientsOfAJob(t, func(f *memCluster, s *memProber) {

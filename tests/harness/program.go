@@ -45,7 +45,7 @@ func Main(m *testing.M) int {
 func MainWithFaultyDisk(m *testing.M) int {
 	return runWith(m, func(module, dir string) error {
 		program := filepath.Join(dir, "probity")
-		args := []string{"test", "-c", "-vet=off", "-o", program}
+		args := []string{"test", "-c", "-vet=off", "-ldflags=-w", "-o", program}
 		if detector.On {
 			args = append(args, "-race")
 		}

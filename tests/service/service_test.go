@@ -28,7 +28,7 @@ import (
 
 // Timeouts of all stories together, by default and with an upload of a requested size.
 const (
-	serviceDeadline       = 3 * time.Minute
+	serviceDeadline       = 10 * time.Minute
 	serviceDeadlineByHand = 2 * time.Hour
 )
 

@@ -20,6 +20,7 @@ import (
 	"probity/bench/sim"
 	"probity/bench/sim/persona"
 	"probity/bench/sim/world"
+	"probity/internal/detector"
 	"probity/tests/harness"
 )
 
@@ -27,6 +28,7 @@ import (
 // environment of the script: $VALID, $MISSING and $CATCHALL are mailboxes that exist, do not exist, and are at a
 // catch-all domain. Files that a script cannot hold as text are in its folder.
 func TestStories(t *testing.T) {
+	detector.SpareByDay(t)
 	server, err := sim.Start(t.Context(), world.Config{Seed: 1, Speedup: systemSpeedup, SMTPPort: world.AnyPort,
 		DNS: netip.MustParseAddrPort("127.0.0.1:0")}, sim.Loopback{})
 	require.NoError(t, err)

@@ -22,7 +22,7 @@ PEERS ?=
 PAGE := api/web/dist/.built
 
 .DEFAULT_GOAL := build
-.PHONY: help demo build check test test-web test-race test-calm test-rest test-fuzz race nightly bench bench-peers \
+.PHONY: help demo build check recording test test-web test-race test-calm test-rest test-fuzz race nightly bench bench-peers \
 	fleet kills serve-kills fair torture makespan versions tenants history why rowcost hostile mta receivers published generators release release-test rehearse fuzz web \
 	charts deploycheck house generate licences vulncheck clean root
 

@@ -16,7 +16,7 @@ PATH=$work:$PATH
 
 probity sim serve --speedup 36000 --dns 127.0.0.1:0 --http 127.0.0.1:0 --smtp-port -1 2>ready &
 sim=$!
-until grep -q referee ready; do kill -0 "$sim" && sleep 0.1; done
+until grep -qs referee ready; do kill -0 "$sim" && sleep 0.1; done
 PROBITY_DNS=$(sed -n 's/.*DNS at \([0-9.:]*\),.*/\1/p' ready)
 PROBITY_SMTP_PORT=$(sed -n 's/.*SMTP at port \([0-9]*\),.*/\1/p' ready)
 probity sim providers --speedup 36000 >overrides.toml

@@ -35,7 +35,7 @@ help: ## this list
 build: $(PAGE) ## the program, with the dashboard where Node is there
 	$(GO) build -o bin/probity ./cmd/probity
 
-$(PAGE): api/openapi.yaml $(addprefix api/web/,build.sh node.sh index.html package-lock.json tsconfig.json vite.config.ts) $(shell find api/web/src -type f ! -name schema.d.ts)
+$(PAGE): api/openapi.yaml $(addprefix api/web/,build.sh node.sh docs.html index.html package-lock.json tsconfig.json vite.config.ts) $(shell find api/web/src -type f ! -name schema.d.ts)
 	sh api/web/build.sh
 
 web: ## the dashboard anew; needs Node; make build does it when its sources changed

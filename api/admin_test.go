@@ -361,7 +361,7 @@ func TestStaticPages(t *testing.T) {
 	require.Equal(t, 200, docs.status)
 	require.Contains(t, docs.header.Get("Content-Security-Policy"), "default-src 'none'")
 	require.NotContains(t, string(docs.body), "src=\"http", "nothing is loaded from elsewhere")
-	requirePublished(t, w.get("/openapi.json", ""), string(docs.body))
+	requirePublished(t, w.get("/openapi.json", ""))
 	hidden := newTestServer(t, func(c *Config) { c.HideDocs = true })
 	require.Equal(t, 404, hidden.get("/docs", "").status)
 	require.Equal(t, 404, hidden.get("/openapi.json", "").status)
@@ -369,7 +369,7 @@ func TestStaticPages(t *testing.T) {
 
 // requirePublished compares the published description with the whole one: it has all paths for customers, no others,
 // and exactly the components that they refer to.
-func requirePublished(t *testing.T, r reply, docs string) {
+func requirePublished(t *testing.T, r reply) {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData(r.body) // it requires every reference to resolve
 	require.NoError(t, err)
@@ -378,13 +378,9 @@ func requirePublished(t *testing.T, r reply, docs string) {
 		private := path == "/" || strings.HasPrefix(path, "/v1/admin") || strings.HasPrefix(path, "/v1/dash") ||
 			strings.HasPrefix(path, "/app") || strings.HasPrefix(path, "/assets")
 		require.Equal(t, private, doc.Paths.Find(path) == nil, path)
-		if !private {
-			require.Contains(t, docs, path)
-		}
 	}
 	for _, word := range []string{"/v1/admin", "/v1/dash", `"session"`, `"Admin"`} {
 		require.False(t, strings.Contains(string(r.body), word), word)
-		require.False(t, strings.Contains(docs, word), word)
 	}
 	require.NotContains(t, doc.Components.Schemas, "User")
 	require.Contains(t, doc.Components.Schemas, "Job")

@@ -15,6 +15,7 @@ import (
 	"probity/api/httpd"
 	"probity/api/record"
 	"probity/api/rowsearch"
+	"probity/api/web"
 	"probity/coordinator/fleet"
 	"probity/coordinator/results"
 	"probity/engine"
@@ -39,7 +40,7 @@ type dashboardState struct {
 	summaries summaries
 	searcher  *rowsearch.Searcher
 	started   time.Time
-	webApp    *webApp
+	files     *web.Files
 }
 
 // operatorJob is a job as operators see it: its owner and its progress. Its content is visible only to its owner.

@@ -2,6 +2,8 @@ package api
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -475,18 +477,29 @@ func TestDashboardPages(t *testing.T) {
 		policy := r.header.Get("Content-Security-Policy")
 		require.Contains(t, policy, "script-src 'self';")
 		require.NotContains(t, policy, "unsafe")
-		require.NotContains(t, string(r.body), noncePlaceholder)
+		require.NotContains(t, string(r.body), "__CSP_NONCE__")
 		_, nonce, _ := strings.Cut(policy, "'nonce-")
 		nonces[nonce] = true
 	}
 	require.Len(t, nonces, 4, "a nonce is used once")
 	require.Equal(t, 404, w.get("/assets/none.js", "").status)
 	require.Equal(t, 404, w.get("/assets/..%2findex.html", "").status)
-	for name := range w.server.dashboard.webApp.assets {
+	for _, name := range w.server.dashboard.files.Assets() {
 		r := w.do(request{method: "GET", path: "/assets/" + name, header: map[string]string{"Accept-Encoding": "gzip"}})
 		require.Equal(t, 200, r.status, name)
 		require.Contains(t, r.header.Get("Cache-Control"), "immutable")
 		require.NotEmpty(t, r.header.Get("Content-Type"))
+		plain := w.get("/assets/"+name, "")
+		require.Equal(t, 200, plain.status, name)
+		require.Empty(t, plain.header.Get("Content-Encoding"), "a client without gzip gets the file itself")
+		if r.header.Get("Content-Encoding") == "gzip" {
+			unpacked, err := gzip.NewReader(bytes.NewReader(r.body))
+			require.NoError(t, err, name)
+			content, err := io.ReadAll(unpacked)
+			require.NoError(t, err, name)
+			require.Equal(t, content, plain.body, name)
+			require.NotEqual(t, r.header.Get("ETag"), plain.header.Get("ETag"), name)
+		}
 	}
 }
 

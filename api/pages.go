@@ -17,3 +17,6 @@ func getWidget(c *call) error {
 
 func getDescription(c *call) error { return c.SendPage(c.srv.descriptionPage, "public, no-cache") }
 func getDocs(c *call) error        { return c.SendPage(c.srv.docsPage, "public, no-cache") }
+
+func getApp(c *call) error   { return c.srv.dashboard.files.SendPage(c.Call) }
+func getAsset(c *call) error { return c.srv.dashboard.files.SendAsset(c.Call, c.Param) }

@@ -17,6 +17,7 @@ import (
 	"probity/api/httpd"
 	"probity/api/reasons"
 	"probity/api/rowsearch"
+	"probity/api/web"
 	"probity/coordinator"
 	"probity/coordinator/callback"
 	"probity/coordinator/erase"
@@ -95,11 +96,14 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		return nil, err
 	}
 	s.widgetPage, s.reasonsBody = httpd.NewPage(widgetScript, "text/javascript; charset=utf-8"), reasons.JSON()
-	if s.docsPage, s.descriptionPage, err = apidocs.Build(descriptionJSON); err != nil {
+	if s.descriptionPage, err = apidocs.Description(descriptionJSON); err != nil {
+		return nil, err
+	}
+	if s.docsPage, err = apidocs.Page(web.Dist); err != nil {
 		return nil, err
 	}
 	s.dashboard.searcher, s.dashboard.started = rowsearch.New(), s.now()
-	if s.dashboard.webApp, err = newWebApp(); err != nil {
+	if s.dashboard.files, err = web.Open(); err != nil {
 		return nil, err
 	}
 	if s.described, err = described.Requests(descriptionJSON); err != nil {

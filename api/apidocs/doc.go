@@ -1,8 +1,7 @@
-// Package apidocs makes the pages that describe the API from its description in OpenAPI: the reference, and the part of
-// the description for customers.
+// Package apidocs makes what describes the API to customers from its description in OpenAPI: the part of it that is for
+// them, and the page that draws it.
 //
 // Invariants:
-//  1. Paths for admins and of the dashboard are in neither, and no component that only they use is.
-//  2. The reference says nothing that the description does not say.
-//  3. The reference has no script, and its Content-Security-Policy allows nothing but its own style sheet.
+//  1. Paths for admins and of the dashboard are not in it, and no component that only they use is.
+//  2. The page's Content-Security-Policy allows nothing but our own files, and no script in the page itself.
 package apidocs

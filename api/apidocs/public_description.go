@@ -2,9 +2,41 @@ package apidocs
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
+
+	"probity/api/httpd"
 )
+
+// docNode is a part of the description.
+type docNode map[string]any
+
+func (n docNode) child(key string) docNode {
+	m, _ := n[key].(map[string]any)
+	return m
+}
+
+// at returns the node that a reference points to.
+func (n docNode) at(reference string) docNode {
+	for part := range strings.SplitSeq(strings.TrimPrefix(reference, "#/"), "/") {
+		n = n.child(part)
+	}
+	return n
+}
+
+// Description makes /openapi.json from the whole description, as JSON.
+func Description(whole []byte) (httpd.Page, error) {
+	root, err := publicDescription(whole)
+	if err != nil {
+		return httpd.Page{}, fmt.Errorf("openapi.json: %w", err)
+	}
+	shown, err := json.MarshalIndent(root, "", " ")
+	if err != nil {
+		return httpd.Page{}, fmt.Errorf("openapi.json: %w", err)
+	}
+	return httpd.NewPage(append(shown, '\n'), "application/json"), nil
+}
 
 // publicDescription is the public part of the description: the API for customers. The paths for admins and the
 // dashboard, and the components that only they use, are left out; openapi.yaml has them all.
@@ -45,7 +77,7 @@ func (n docNode) markUsed(part any, used map[string]bool) {
 		for key, v := range part {
 			if at, ok := v.(string); ok && key == "$ref" && !used[at] {
 				used[at] = true
-				n.markUsed(map[string]any(docsBuilder{n}.resolveRef(docNode{"$ref": at})), used)
+				n.markUsed(map[string]any(n.at(at)), used)
 			}
 			n.markUsed(v, used)
 		}

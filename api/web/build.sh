@@ -13,13 +13,15 @@ npm run --silent generate >/dev/null
 npm run --silent check
 rm -rf .dist
 npm run --silent build -- --logLevel warn --outDir .dist
-# The server sends these as they are. gzip without a time in it gives the same bytes each time.
+# The server sends these as they are, and unpacks them for the rare client without gzip. Without a time in it gzip gives the same
+# bytes each time.
 for file in .dist/assets/*.js .dist/assets/*.css; do
-	gzip -9 -n -k "$file"
+	gzip -9 -n "$file"
 done
 # Names change with contents: a Go build that runs meanwhile loses no file that the new page has as well.
 mkdir -p dist/assets
 cp .dist/assets/* dist/assets/
+cp .dist/docs.html dist/docs.html
 cp .dist/index.html dist/index.html
 for file in dist/assets/*; do
 	[ -f ".$file" ] || rm "$file"

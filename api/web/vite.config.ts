@@ -12,7 +12,8 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     reportCompressedSize: false,
-    chunkSizeWarningLimit: 900,
+    chunkSizeWarningLimit: 1600,
+    rolldownOptions: { input: ["index.html", "docs.html"] },
   },
   test: { environment: "happy-dom", include: ["src/**/*.test.{ts,tsx}"] },
 });

@@ -21,7 +21,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"probity/api"
+	"probity/api/web"
 	"probity/bench/sim"
 	"probity/bench/sim/score"
 	"probity/bench/sim/world"
@@ -125,7 +125,7 @@ func (c demoCmd) verifySample(ctx context.Context, con *console.IO, s *app.Servi
 	if err := printDemoScore(con, internet, files); err != nil {
 		return err
 	}
-	dashboard := api.HasDashboard()
+	dashboard := web.Built()
 	if c.Exit {
 		fmt.Fprintf(con.Err, "\nThe demo ends here, and its server with it. To keep one up, with its dashboard:\n  %s\n", c.keepCommand(dashboard))
 		return nil

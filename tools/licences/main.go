@@ -212,7 +212,8 @@ func recognise(text string) string {
 	return unrecognised
 }
 
-// bundled lists the packages of a lock file that are not development tools.
+// bundled lists the packages of a lock file that are not development tools; those that are installed on some machines
+// only are parts of such tools.
 func bundled(path string) ([]part, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -221,7 +222,8 @@ func bundled(path string) ([]part, error) {
 	var lock struct {
 		Packages map[string]struct {
 			Version, License string
-			Dev, Optional    bool
+			Dev, DevOptional bool
+			Optional         bool
 		}
 	}
 	if err := json.Unmarshal(data, &lock); err != nil {
@@ -229,7 +231,8 @@ func bundled(path string) ([]part, error) {
 	}
 	var parts []part
 	for place, p := range lock.Packages {
-		if at := strings.LastIndex(place, "node_modules/"); at >= 0 && !p.Dev {
+		tool := p.Dev || p.DevOptional || p.Optional
+		if at := strings.LastIndex(place, "node_modules/"); at >= 0 && !tool {
 			texts, err := textsIn(filepath.Join(filepath.Dir(path), place))
 			if err != nil {
 				return nil, fmt.Errorf("%w: run npm ci in api/web", err)

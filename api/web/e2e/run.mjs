@@ -1,6 +1,6 @@
 // The dashboard and the widget in a real browser, on a real service of several processes, before a pretend mail internet: what
 // customers and operators do. node e2e/run.mjs [PROGRAM [PART...]]; it is skipped, with the reason, where something is missing.
-// The parts run in their order, of which "faults", "totp", "dialects", "state", "logs" and "newcomer" need no other before them.
+// The parts run in their order, of which "docs", "faults", "totp", "dialects", "state", "logs" and "newcomer" need no other before them.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import { findBrowser, openBrowser } from "./browser.mjs";
 import { customer } from "./customer.mjs";
 import { dialects } from "./dialects.mjs";
+import { docs } from "./docs.mjs";
 import { faults } from "./faults.mjs";
 import { startFleet } from "./fleet.mjs";
 import { logs } from "./logs.mjs";
@@ -34,7 +35,7 @@ if (!existsSync(join(here, "../dist/index.html"))) skip("the dashboard is not bu
 
 const steps = [];
 const step = (name, run) => steps.push([name, run]);
-const parts = { faults, totp, dialects, state, logs, newcomer, customer, widget, operator };
+const parts = { docs, faults, totp, dialects, state, logs, newcomer, customer, widget, operator };
 const wanted = process.argv.slice(3);
 for (const [name, add] of Object.entries(parts)) if (wanted.length === 0 || wanted.includes(name)) add(step);
 

@@ -134,6 +134,7 @@ func (s *Server) dashRoutes() []*route {
 		s.newRoute("GET /v1/dash/jobs/{job_id}/providers", countProviders, sessionOnly),
 		s.newRoute("GET /v1/dash/admin/jobs", listAllJobs, adminSession),
 		s.newRoute("GET /v1/dash/admin/jobs/{job_id}", getAnyJob, adminSession),
+		s.newRoute("GET /v1/dash/admin/activity", getActivity, adminSession),
 		s.newRoute("GET /v1/dash/admin/node", getNode, adminSession),
 		s.newRoute("GET /v1/dash/admin/providers", listProviders, adminSession),
 		s.newRoute("GET /v1/dash/admin/probes", listProbes, adminSession),

@@ -12,6 +12,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"probity/api/activity"
 	"probity/api/httpd"
 	"probity/api/record"
 	"probity/api/rowsearch"
@@ -31,6 +32,7 @@ type Operator struct {
 	Findings func() any                 // the newest report of the doctor
 	Metrics  prometheus.Gatherer        // the node's metrics
 	Views    fleet.Views                // what operators see of the nodes and can do there
+	Activity *activity.Recorder         // of the last 24 hours; its owner calls Run
 }
 
 // dashboardState is the dashboard's state in the server.
@@ -122,6 +124,15 @@ func listAllJobs(c *call) error {
 		list = append(list, operatorJob{owners[r.ID], c.srv.accountName(owners[r.ID]), r})
 	}
 	return c.SendJSON(httpd.StatusOK, map[string]any{"jobs": list, "total": total, "next_cursor": nextCursor(next)})
+}
+
+// getActivity serves what the server did in the last 24 hours.
+func getActivity(c *call) error {
+	r := c.srv.deps.Operator.Activity
+	if r == nil {
+		return httpd.Refuse(httpd.NotFound, "This server keeps no figures of the last day: look at its metrics.")
+	}
+	return activity.Send(c.Call, r, c.srv.now())
 }
 
 // nodeJSON is the state of this process.

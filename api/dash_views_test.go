@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/api/activity"
 	"probity/coordinator/fleet"
 	"probity/store"
 )
@@ -68,6 +69,19 @@ func TestOperatorSeesQueuesAndEndsQuarantine(t *testing.T) {
 		[]string{events[0].Action, events[0].Target, events[0].Note})
 	seen.unreachable = true
 	require.Equal(t, 503, release("n1", "mx.shop.test"))
+}
+
+func TestOperatorSeesTheLastDay(t *testing.T) {
+	w := newTestServer(t, nil)
+	b := w.signIn("root2@probity.test", store.Admin)
+	require.Equal(t, 404, b.get("/v1/dash/admin/activity").status, "where no figures are kept")
+	w.server.deps.Operator.Activity = activity.New(activity.Config{})
+	got := b.get("/v1/dash/admin/activity?minutes=60").json(t)
+	require.EqualValues(t, 3600, got["step_seconds"])
+	require.Equal(t, []any{}, got["points"])
+	require.Nil(t, got["oldest_job"])
+	require.Equal(t, 422, b.get("/v1/dash/admin/activity?minutes=61").status)
+	require.Equal(t, 403, w.signIn("cleo@probity.test", store.Customer).get("/v1/dash/admin/activity").status)
 }
 
 func TestClusterHasItsQuarantines(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"probity/api"
+	"probity/api/activity"
 	"probity/api/adminlistener"
 	"probity/api/feedback"
 	"probity/api/httpd"
@@ -50,6 +51,7 @@ type Service struct {
 	history        *history.History
 	eraser         *erase.Eraser
 	server         *api.Server
+	activity       *activity.Recorder
 	tlsListener    *tlsfront.Listener // nil without TLS
 	healthMetrics  *healthMetrics
 	publicListener net.Listener
@@ -181,12 +183,14 @@ func (s *Service) Open() (err error) {
 	s.eraser = admin.NewEraser(s.node.Store, s.node.Coordinator, s.node.Feedback, admin.EraseCalls(s.history, s.late),
 		caches, s.Log)
 	s.warnAtStart()
+	s.activity = activity.New(activity.Config{Metrics: s.Registry, Views: s.node.nodeViews(), Jobs: s.node.Store,
+		Log: s.Log})
 	s.server, err = api.New(api.Config{PublicURL: c.PublicURL, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
 		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor,
 		Config: httpd.Config{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.Config()}},
 		api.Deps{Store: s.node.Store, Coordinator: s.node.Coordinator, Callbacks: s.callbacks, FS: s.room.Files(),
 			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: s.node.report, Views: s.node.nodeViews(),
-				Findings: findings(s.node.audit)},
+				Findings: findings(s.node.audit), Activity: s.activity},
 			Scratch: s.scratchDir(), Build: s.Build, Log: s.Log, Metrics: s.Registry, Eraser: s.eraser,
 			History: s.history, Late: s.late, Feedback: s.node.Feedback})
 	return err
@@ -230,7 +234,7 @@ func (s *Service) Run(ctx context.Context) error {
 	components, stopComponents := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopComponents()
 	var backend, frontend sync.WaitGroup
-	var errs [8]error
+	var errs [9]error
 	backend.Go(func() { s.reloadOnHangup(components, s.healthMetrics.recordingFailure(s.reload)) })
 	backend.Go(func() { errs[0] = s.node.Run(components); stop() })
 	backend.Go(func() { errs[1] = s.callbacks.Run(components); stop() })
@@ -239,6 +243,7 @@ func (s *Service) Run(ctx context.Context) error {
 	backend.Go(func() { errs[5] = s.history.Run(components); stop() })
 	matcher := feedback.Matcher{Book: s.node.Feedback, Jobs: s.node.Coordinator, History: s.history, Log: s.Log}
 	backend.Go(func() { errs[7] = matcher.Run(components); stop() })
+	backend.Go(func() { errs[8] = s.activity.Run(components); stop() })
 	frontend.Go(func() { errs[2] = s.server.Serve(ctx, s.publicListener, drainTimeout); stop() })
 	frontend.Go(func() { errs[3] = serveAdminHTTP(ctx, s.adminListener, s.adminHandler()); stop() })
 	backend.Go(func() { s.maintainStore(components) })

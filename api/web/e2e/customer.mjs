@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { findings, settled } from "./look.mjs";
 import { asSession, bearer, heading, nav, rows, signOut, statusOf, sweep } from "./steps.mjs";
 
-const operatorPaths = ["/v1/admin/users", "/v1/admin/cluster", "/v1/dash/admin/jobs", "/v1/dash/admin/node", "/v1/dash/admin/probes", "/v1/dash/admin/ready-queues", "/v1/dash/admin/providers"];
+const operatorPaths = ["/v1/admin/users", "/v1/admin/cluster", "/v1/dash/admin/jobs", "/v1/dash/admin/node", "/v1/dash/admin/activity", "/v1/dash/admin/probes", "/v1/dash/admin/ready-queues", "/v1/dash/admin/providers"];
 
 /** customer adds its steps; t has what earlier ones found. */
 export function customer(step) {

@@ -24,6 +24,7 @@ export const places = [
   "settings/usage",
   "settings/accuracy",
   "settings/account",
+  "operator",
   "operator/cluster",
   "operator/providers",
   "operator/users",

@@ -100,6 +100,34 @@ export function operator(step) {
     await page.getByText("No matching entries").waitFor();
   });
 
+  step("operations shows the last day as the server counted it, quarantines first, and leads to hosts", async ({ page }) => {
+    await nav(page, "Operations");
+    assert.equal(await page.locator("h2").first().textContent(), "Quarantines");
+    await page.getByRole("img", { name: /^Answers in the last 24 hours: [1-9]/ }).waitFor({ timeout: 90_000 }); // the first minute
+    const shown = async () => {
+      const { body } = await asSession(page, "GET", "/v1/dash/admin/activity");
+      const answers = body.points.reduce((n, p) => n + p.singles + Object.values(p.counts).reduce((m, c) => m + c, 0), 0);
+      const label = await page.getByRole("img", { name: /^Answers in/ }).getAttribute("aria-label");
+      return label.replace(/\D/g, "") === `24${answers}` && body;
+    };
+    let body = await shown();
+    for (let tries = 0; !body && tries < 60; tries++) {
+      await page.waitForTimeout(1_000); // the page asks every 30 seconds, the server counts every minute
+      body = await shown();
+    }
+    assert.ok(body, "the page shows the sum of the server's points");
+    assert.ok(body.receivers.length > 0 && body.receivers.every((r) => r.used_percent.length === body.points.length));
+    for (const r of body.receivers) await page.getByRole("img", { name: `${r.receiver}: at most ${r.peak_percent} % used` }).waitFor();
+    const host = body.hosts[0];
+    const row = page.getByRole("region", { name: "Failures by host" }).getByRole("row").nth(1);
+    assert.deepEqual((await row.getByRole("cell").allTextContents()).slice(0, 2), [host.host, String(host.failures)]);
+    await row.getByRole("link").click();
+    await page.waitForURL(`**/operator/probes?host=${host.host}`);
+    await page.getByRole("region", { name: "Recent probes" }).getByRole("row").nth(1).waitFor();
+    await page.getByRole("button", { name: `Show hosts other than ${host.host} too` }).click();
+    await page.waitForURL("**/operator/probes");
+  });
+
   step("the providers' table is there", async ({ page }) => {
     await nav(page, "Providers");
     await page.getByLabel("Find a provider").fill("google");
@@ -107,7 +135,7 @@ export function operator(step) {
   });
 
   step("nothing on the operator's pages is wrong for axe, or too wide", ({ page, base }) =>
-    sweep(page, base, ["cluster", "providers", "users", "jobs", "suppressions", "probes", "audit"].map((p) => `operator/${p}`)));
+    sweep(page, base, ["", "/cluster", "/providers", "/users", "/jobs", "/suppressions", "/probes", "/audit"].map((p) => `operator${p}`)));
 
   step("the cluster has given the prober up", async ({ page, base, fleet }) => {
     await page.goto(base + "/app/operator/cluster");

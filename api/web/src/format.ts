@@ -77,6 +77,9 @@ const dayOf = (d: Date, more: Intl.DateTimeFormatOptions = {}) => d.toLocaleDate
 /** day is a day of the calendar, such as 2026-11-20, as people say it. */
 export const day = (date: string) => dayOf(new Date(`${date}T00:00:00Z`), { timeZone: "UTC" });
 
+/** clock is the time of day. */
+export const clock = (at: Date) => at.toLocaleTimeString(locale, { hour: "2-digit", minute: "2-digit" });
+
 /** shortDay leaves the year out. */
 export const shortDay = (date: string) => dayOf(new Date(`${date}T00:00:00Z`), { timeZone: "UTC", year: undefined });
 

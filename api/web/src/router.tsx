@@ -1,7 +1,7 @@
 import { createRootRoute, createRoute, createRouter } from "@tanstack/react-router";
 import { Root } from "./Root";
 import { later } from "./later";
-import { jobSearch, jobsSearch, logsSearch } from "./search";
+import { findSearch, jobSearch, jobsSearch, logsSearch, probesSearch } from "./search";
 import { Busy, Empty, Page, Panel, To, Trouble } from "./parts";
 
 const root = createRootRoute({
@@ -33,9 +33,10 @@ const routeTree = root.addChildren([
   createRoute({ getParentRoute: () => root, path: "/settings/usage", component: later(() => import("./pages/Usage"), "UsagePage") }),
   createRoute({ getParentRoute: () => root, path: "/settings/accuracy", component: later(() => import("./pages/Accuracy"), "Accuracy") }),
   createRoute({ getParentRoute: () => root, path: "/settings/account", component: later(() => import("./pages/Account"), "Account") }),
+  createRoute({ getParentRoute: () => root, path: "/operator", component: later(() => import("./pages/Operations"), "Operations") }),
   createRoute({ getParentRoute: () => root, path: "/operator/cluster", component: later(() => import("./pages/Cluster"), "Cluster") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/providers", component: later(() => import("./pages/Providers"), "Providers") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/probes", component: later(() => import("./pages/Probes"), "Probes") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/providers", validateSearch: findSearch, component: later(() => import("./pages/Providers"), "Providers") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/probes", validateSearch: probesSearch, component: later(() => import("./pages/Probes"), "Probes") }),
   createRoute({ getParentRoute: () => root, path: "/operator/audit", component: later(() => import("./pages/Audit"), "Audit") }),
   createRoute({ getParentRoute: () => root, path: "/operator/users", component: later(() => import("./pages/Users"), "Users") }),
   createRoute({ getParentRoute: () => root, path: "/operator/users/$userId", validateSearch: jobsSearch, component: later(() => import("./pages/User"), "UserPage") }),

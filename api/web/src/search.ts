@@ -56,6 +56,29 @@ export function logsSearch(raw: Record<string, unknown>): LogsSearch {
   };
 }
 
+export type Outcome = Status | "DEFERRED";
+
+/** ProbesSearch is which probes are shown. */
+export interface ProbesSearch {
+  tab?: "singles" | undefined;
+  status?: Outcome | undefined;
+  provider?: string | undefined;
+  host?: string | undefined;
+}
+
+/** probesSearch reads it from an address. */
+export function probesSearch(raw: Record<string, unknown>): ProbesSearch {
+  return {
+    tab: raw.tab === "singles" ? "singles" : undefined,
+    status: ([...statuses, "DEFERRED"] as const).find((s) => s === raw.status),
+    provider: textOf(raw.provider),
+    host: textOf(raw.host),
+  };
+}
+
+/** findSearch reads what is looked for by name. */
+export const findSearch = (raw: Record<string, unknown>): { find?: string | undefined } => ({ find: textOf(raw.find) });
+
 /** useFragment reads and changes the values in the fragment. */
 export function useFragment(): [URLSearchParams, (next: Record<string, string>) => void] {
   const hash = useRouterState({ select: (s) => s.location.hash });

@@ -211,6 +211,12 @@ export const node = queryOptions({
   refetchInterval: 5_000,
 });
 
+export const activity = queryOptions({
+  queryKey: ["activity"],
+  queryFn: () => take(api.GET("/v1/dash/admin/activity")),
+  refetchInterval: 30_000,
+});
+
 export const providers = queryOptions({
   queryKey: ["providers"],
   staleTime: 60_000,

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Fragment, useState } from "react";
 import type { Schemas } from "../api/client";
-import { DayBars } from "../charts/DayBars";
+import { DayBars } from "../charts/Bars";
 import { credits, isOver, recentJobs, usage } from "../api/queries";
 import { counted, day, duration, number, share } from "../format";
 import { Cut, Empty, Icon, Loaded, Page, Panel, Rows, Stat, Stats, To, Warning, type Column } from "../parts";

@@ -1,16 +1,20 @@
 import { Button, Group, Select, Stack, Tabs, Text, TextInput } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState, type FormEvent, type ReactNode } from "react";
 import type { Schemas } from "../api/client";
 import { probes, providers, traces, type TraceQuery } from "../api/queries";
 import { number } from "../format";
+import type { Outcome, ProbesSearch } from "../search";
 import { Badge, Cut, Empty, Icon, Loaded, Moment, More, Name, Note, Page, Panel, Rows, StatusBadge, toneOf, type Column } from "../parts";
 
 /** Probes leads from verdicts back to replies and rules. */
 export function Probes() {
+  const { tab = "all" } = useSearch({ from: "/operator/probes" });
+  const navigate = useNavigate({ from: "/operator/probes" });
   return (
     <Page title="Probes" note="Recent SMTP probes with reply and matching rule. Addresses are not stored; search by exact address.">
-      <Tabs defaultValue="all" keepMounted={false}>
+      <Tabs value={tab} onChange={(v) => void navigate({ search: { tab: v === "singles" ? v : undefined } })} keepMounted={false}>
         <Tabs.List mb="md">
           <Tabs.Tab value="all">All probes</Tabs.Tab>
           <Tabs.Tab value="singles">Single calls</Tabs.Tab>
@@ -37,28 +41,32 @@ const outcomes = [
 
 const step = 25;
 
+const most = 500;
+
 function All() {
-  const [asked, setAsked] = useState<TraceQuery>({ limit: step });
+  const { status, provider, host } = useSearch({ from: "/operator/probes" });
+  const navigate = useNavigate({ from: "/operator/probes" });
+  const [asked, setAsked] = useState<Pick<TraceQuery, "email" | "limit">>({ limit: step });
   const [email, setEmail] = useState("");
-  const query = useQuery({ ...traces(asked), placeholderData: keepPreviousData });
+  const query = useQuery({ ...traces({ ...asked, limit: host ? most : (asked.limit ?? step), status, provider }), placeholderData: keepPreviousData });
   const table = useQuery(providers).data;
   const names = new Map(table?.providers.map((p) => [p.id, p.name || p.id]));
-  const set = (news: Partial<TraceQuery>) => setAsked((old) => ({ ...old, limit: step, ...news }));
+  const set = (news: ProbesSearch) => void navigate({ search: (old: ProbesSearch) => ({ ...old, ...news }), replace: true });
   function find(e: FormEvent) {
     e.preventDefault();
-    set({ email: email.trim() || undefined });
+    setAsked({ limit: step, email: email.trim() || undefined });
   }
   return (
     <Panel>
       <Group className="asks" align="flex-end" gap="sm" mb="sm">
-        <Select label="Outcome" data={outcomes} value={asked.status ?? ""} onChange={(v) => set({ status: (v || undefined) as TraceQuery["status"] })} allowDeselect={false} w="15rem" />
+        <Select label="Outcome" data={outcomes} value={status ?? ""} onChange={(v) => set({ status: (v || undefined) as Outcome | undefined })} allowDeselect={false} w="15rem" />
         <Select
           label="Provider"
           searchable
           clearable
           placeholder="Any"
           data={(table?.providers ?? []).filter((p) => p.id).map((p) => ({ value: p.id, label: p.name || p.id }))}
-          value={asked.provider ?? null}
+          value={provider ?? null}
           onChange={(v) => set({ provider: v ?? undefined })}
           clearButtonProps={{ "aria-label": "Any provider" }}
           w="13rem"
@@ -71,9 +79,16 @@ function All() {
             </Button>
           </Group>
         </form>
+        {host && (
+          <Button variant="default" rightSection={<Icon name="cross" size={14} />} onClick={() => set({ host: undefined })} aria-label={`Show hosts other than ${host} too`}>
+            <Cut text={host} />
+          </Button>
+        )}
       </Group>
       <Loaded query={query} what="recent probes">
-        {({ traces: list, unresponsive }) => (
+        {({ traces: all, unresponsive }) => {
+          const list = host ? all.filter((t) => t.mx === host) : all;
+          return (
           <Stack gap="sm">
             {unresponsive.length > 0 && (
               <Text size="sm" className="ink-bad" role="status">
@@ -81,27 +96,28 @@ function All() {
               </Text>
             )}
             {list.length === 0 ? (
-              <Empty icon="probes" title={asked.status || asked.provider || asked.email ? "No matching probes" : "No probes yet"}>
+              <Empty icon="probes" title={status || provider || host || asked.email ? "No matching probes" : "No probes yet"}>
                 Nodes remember some probes of each second, the newest thousand; those that ended UNKNOWN longer, five thousand of them. What came from the cache or needed no mail server was not probed.
               </Empty>
             ) : (
               <Rows label="Recent probes" columns={traceColumns(names)} rows={list} keyOf={(_, i) => i} />
             )}
-            {list.length >= (asked.limit ?? step) && list.length < 500 && (
+            {!host && list.length >= (asked.limit ?? step) && list.length < most && (
               <Group>
-                <More loading={query.isPlaceholderData} onClick={() => setAsked((old) => ({ ...old, limit: 500 }))}>
+                <More loading={query.isPlaceholderData} onClick={() => setAsked((old) => ({ ...old, limit: most }))}>
                   Show more
                 </More>
               </Group>
             )}
           </Stack>
-        )}
+          );
+        }}
       </Loaded>
     </Panel>
   );
 }
 
-function Outcome({ status }: { status: Schemas["Trace"]["status"] }) {
+function OutcomeBadge({ status }: { status: Schemas["Trace"]["status"] }) {
   return status === "DEFERRED" ? <Badge tone="busy">DEFERRED</Badge> : <span className={`badge tone-${toneOf(status)}`}>{status}</span>;
 }
 
@@ -109,7 +125,7 @@ type Trace = Schemas["Trace"];
 
 /** traceColumns calls providers by their names. */
 const traceColumns = (names: ReadonlyMap<string, string>): Column<Trace>[] => [
-  { title: "Verdict", of: (p) => <Verdict badge={<Outcome status={p.status} />} reason={p.reason} /> },
+  { title: "Verdict", of: (p) => <Verdict badge={<OutcomeBadge status={p.status} />} reason={p.reason} /> },
   { title: "At", of: (p) => <Moment at={p.time} /> },
   { title: "From", of: (p) => <From trace={p} /> },
   { title: "Host", kind: "name", of: (p) => <Host trace={p} provider={names.get(p.provider) ?? p.provider} /> },

@@ -1,5 +1,6 @@
 import { Button, Text, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState, type ReactNode } from "react";
 import { providers } from "../api/queries";
 import type { Schemas } from "../api/client";
@@ -22,7 +23,8 @@ const limitWords: [string, string][] = [
 /** Providers is the table of receivers: what each tolerates, and who says so. */
 export function Providers() {
   const query = useQuery(providers);
-  const [find, setFind] = useState("");
+  const { find = "" } = useSearch({ from: "/operator/providers" });
+  const navigate = useNavigate({ from: "/operator/providers" });
   const [open, setOpen] = useState<string | null>(null);
   const columns: Column<Provider>[] = [
     { title: "Provider", kind: "name", of: (p) => <b>{nameOf(p)}</b> },
@@ -43,7 +45,7 @@ export function Providers() {
   return (
     <Page title="Providers" note="Limits per source IP for each provider. Override with --providers; reload with SIGHUP.">
       <Panel>
-        <TextInput aria-label="Find a provider" placeholder="Find by name or MX" value={find} onChange={(e) => setFind(e.currentTarget.value)} mb="sm" maw="22rem" leftSection={<Icon name="search" size={16} />} />
+        <TextInput aria-label="Find a provider" placeholder="Find by name or MX" value={find} onChange={(e) => void navigate({ search: { find: e.currentTarget.value || undefined }, replace: true, resetScroll: false })} mb="sm" maw="22rem" leftSection={<Icon name="search" size={16} />} />
         <Loaded query={query} what="the table">
           {({ providers: list, in_force }) => {
             const q = find.trim().toLowerCase();

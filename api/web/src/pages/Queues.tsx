@@ -28,25 +28,31 @@ export function receiver(l: Pick<Queue, "route" | "provider">): string {
 
 /** Queues are the budgets towards receivers: first what receivers refuse, then what is used. */
 export function Queues() {
-  const query = useQuery(readyQueues);
-  const quarantined = query.data?.ready_queues.filter((l) => l.state === "quarantined");
   return (
     <>
-      <Panel title="Quarantines">
-        <Loaded query={{ ...query, data: quarantined }} what="the queues">
-          {(list) =>
-            list.length === 0 ? (
-              <Text size="sm" c="dimmed">
-                No quarantines.
-              </Text>
-            ) : (
-              <Quarantines list={list} />
-            )
-          }
-        </Loaded>
-      </Panel>
-      <Budgets query={query} />
+      <Quarantined />
+      <Budgets query={useQuery(readyQueues)} />
     </>
+  );
+}
+
+/** Quarantined are the receivers that refused a source IP. */
+export function Quarantined() {
+  const query = useQuery(readyQueues);
+  return (
+    <Panel title="Quarantines">
+      <Loaded query={{ ...query, data: query.data?.ready_queues.filter((l) => l.state === "quarantined") }} what="the queues">
+        {(list) =>
+          list.length === 0 ? (
+            <Text size="sm" c="dimmed">
+              No quarantines.
+            </Text>
+          ) : (
+            <Quarantines list={list} />
+          )
+        }
+      </Loaded>
+    </Panel>
   );
 }
 

@@ -35,6 +35,7 @@ const settings: Place[] = [
 ];
 const help: Place[] = [{ to: "/docs", label: "Docs", icon: "docs" }];
 const operator: Place[] = [
+  { to: "/operator", label: "Operations", icon: "overview" },
   { to: "/operator/cluster", label: "Cluster", icon: "cluster" },
   { to: "/operator/providers", label: "Providers", icon: "providers" },
   { to: "/operator/users", label: "Users", icon: "users" },

@@ -30,7 +30,7 @@ func CheckProviders(shipped *engine.Table, data []byte) (*engine.Table, []Remark
 	}
 	c := &fileCheck{shipped: shipped, data: data}
 	all, _ := tomlfile.Statements(data) // no error: the table was read from it
-	c.blocks = splitBlocks(all)
+	c.blocks = splitAt(all, beginsBlock)
 	return table, c.warnings(table)
 }
 

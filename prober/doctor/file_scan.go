@@ -6,19 +6,24 @@ import (
 	"probity/engine/tomlfile"
 )
 
-// splitBlocks splits statements into blocks that stand for themselves: a provider, a rule, a table, and what is above
-// all headers.
-func splitBlocks(all []tomlfile.Statement) [][]tomlfile.Statement {
-	var blocks [][]tomlfile.Statement
-	for _, s := range all {
-		inner := strings.HasPrefix(s.Header, "provider.") || strings.HasPrefix(s.Header, "rule.")
-		if len(blocks) == 0 || s.Key == "" && !inner {
-			blocks = append(blocks, nil)
+// splitAt splits statements before each that begins a part.
+func splitAt(all []tomlfile.Statement, begins func(tomlfile.Statement) bool) (parts [][]tomlfile.Statement) {
+	for i, s := range all {
+		if i == 0 || begins(s) {
+			parts = append(parts, nil)
 		}
-		last := len(blocks) - 1
-		blocks[last] = append(blocks[last], s)
+		last := len(parts) - 1
+		parts[last] = append(parts[last], s)
 	}
-	return blocks
+	return parts
+}
+
+// isHeader reports whether a statement is a header: [provider], [provider.limits], each [provider.rule].
+func isHeader(s tomlfile.Statement) bool { return s.Key == "" }
+
+// beginsBlock reports whether a block that stands for itself begins: a provider, a rule, a table.
+func beginsBlock(s tomlfile.Statement) bool {
+	return isHeader(s) && !strings.HasPrefix(s.Header, "provider.") && !strings.HasPrefix(s.Header, "rule.")
 }
 
 // idIn is the id that a block or rule gives itself.
@@ -35,17 +40,4 @@ func idIn(data []byte, part []tomlfile.Statement, header string) string {
 		}
 	}
 	return ""
-}
-
-// splitTables splits a block at its headers: [provider], [provider.limits], each [provider.rule].
-func splitTables(block []tomlfile.Statement) [][]tomlfile.Statement {
-	var tables [][]tomlfile.Statement
-	for _, s := range block {
-		if len(tables) == 0 || s.Key == "" {
-			tables = append(tables, nil)
-		}
-		last := len(tables) - 1
-		tables[last] = append(tables[last], s)
-	}
-	return tables
 }

@@ -249,7 +249,7 @@ func (c *fileCheck) ruleLine(provider, id string) int {
 		if idIn(c.data, block, "provider") != provider {
 			continue
 		}
-		for _, table := range splitTables(block) {
+		for _, table := range splitAt(block, isHeader) {
 			if table[0].Header == header && idIn(c.data, table, header) == own {
 				return table[0].Line
 			}

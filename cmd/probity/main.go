@@ -47,6 +47,7 @@ type cli struct {
 	Version    versionCmd      `cmd:"" help:"Print the version."`
 	Licences   licencesCmd     `cmd:"" help:"Print the licences of this program and of all that it contains."`
 	Completion completionCmd   `cmd:"" help:"Print a completion script for bash, zsh or fish."`
+	Man        manCmd          `cmd:"" help:"Write the manual pages, one for each command."`
 	Help       helpCmd         `cmd:"" help:"Show the help of a command, as its --help does."`
 }
 

@@ -23,7 +23,7 @@ PAGE := api/web/dist/.built
 
 .DEFAULT_GOAL := build
 .PHONY: help demo build check recording test test-web test-race test-calm test-rest test-fuzz race nightly bench bench-peers \
-	fleet kills serve-kills fair torture makespan versions tenants history why rowcost hostile mta receivers published generators release release-test rehearse fuzz web \
+	fleet kills serve-kills fair torture makespan versions tenants history why rowcost hostile mta receivers published generators release release-test packaged rehearse fuzz web \
 	charts deploycheck house generate licences vulncheck clean root
 
 # The parts of make test, in the order in which they begin.
@@ -97,7 +97,7 @@ race: ## what make test runs without the race detector because it takes long, wi
 
 # Goes on after a target that failed, and fails at the end.
 nightly: ## every long target and make test, one after another, with a table at the end; as root
-	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history why rowcost bench torture serve-kills rehearse mta receivers published generators release-test fleet kills
+	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history why rowcost bench torture serve-kills rehearse mta receivers published generators release-test packaged fleet kills
 
 versions: root ## an older version, built from the history, with this one in a cluster of processes; as root
 	PROBITY_VERSIONS=1 $(GO) test -v -count=1 -timeout 30m -run '^TestVersions' ./tests/process
@@ -178,7 +178,7 @@ release: $(PAGE) ## bin/release: archives, .deb, .rpm, what is in them, checksum
 	rm -rf bin/release
 	$(GO) -C tools/release run . -root ../.. -out ../../bin/release
 
-release-test: ## a release of this platform, twice, compared and looked into
+release-test: ## a release, twice, compared and looked into
 	$(GO) -C tools/release test -count=1 -v -timeout 60m ./...
 
 charts: ## renders deploy/helm anew
@@ -203,6 +203,10 @@ mta: root ## verdicts on mailboxes of real mail servers, each in a system of its
 
 recording: ## docs/img/terminal.svg anew, which README shows
 	sh tools/recording.sh
+
+packaged: root ## the Debian package installed, upgraded during a job and removed, on a Debian with systemd (MTA_CACHE); as root, with debootstrap
+	sh tests/mta/chroots.sh "$(MTA_CACHE)" packaged
+	PROBITY_PACKAGED="$(MTA_CACHE)" $(GO) test -v -count=1 -timeout 30m ./tests/packaged
 
 licences: ## docs/licences.md anew
 	cd tools && $(GO) run ./licences ..

@@ -193,6 +193,7 @@ var importRules = map[string][]string{
 	"tests/hostile":   {"..."},
 	"tests/node":      {"..."},
 	"tests/process":   {"..."},
+	"tests/packaged":  {"bench/sim/...", "tests/harness"},
 	"tests/published": {},
 	"tests/receivers": {"tests/harness"},
 }

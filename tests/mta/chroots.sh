@@ -3,10 +3,13 @@
 # the packages exclude each other and the machine itself must not get any of them. A folder that is whole and has the packages
 # named here is kept, so a second run takes no time; delete a folder, or CACHE, to have it made again.
 #
-#   tests/mta/chroots.sh CACHE      as root; MIRROR=URL for another Debian mirror than debootstrap's own
+#   tests/mta/chroots.sh CACHE [SYSTEM]      as root; MIRROR=URL for another Debian mirror than debootstrap's own
+#
+# SYSTEM makes only this one: packaged is that of tests/packaged.
 set -eu
 suite=bookworm
 cache=${1:?tests/mta/chroots.sh CACHE: name the folder of the chroots}
+only=${2:-}
 case $cache in
 *[[:space:],:]*) echo "chroots: $cache: debootstrap and overlay mounts take no folder with a space, comma or colon in its path; name another (make mta MTA_CACHE=/var/cache/probity-mta)" >&2; exit 1 ;;
 /*) ;;
@@ -18,7 +21,7 @@ if [ "${MTA_UNSHARED:-}" != yes ]; then
 	[ "$(id -u)" = 0 ] || { echo "chroots: run this as root: debootstrap and chroot need it" >&2; exit 1; }
 	command -v debootstrap >/dev/null || { echo "chroots: debootstrap is missing; on Debian: apt-get install debootstrap" >&2; exit 1; }
 	mkdir -p "$cache"
-	MTA_UNSHARED=yes exec unshare --mount --pid --fork --kill-child flock "$cache/lock" sh "$0" "$cache"
+	MTA_UNSHARED=yes exec unshare --mount --pid --fork --kill-child flock "$cache/lock" sh "$0" "$cache" "$only"
 fi
 
 say() { echo "chroots: $*"; }
@@ -43,6 +46,7 @@ base() {
 
 system() { # name, packages
 	name=$1; shift
+	[ "${only:-$name}" = "$name" ] || return 0
 	complete "$name" "$suite $*" && return
 	base
 	say "$name: $*"
@@ -61,3 +65,4 @@ system exim exim4-daemon-light
 system opensmtpd opensmtpd
 system dovecot postfix dovecot-core dovecot-lmtpd
 system chasquid chasquid openssl
+[ "$only" != packaged ] || system packaged systemd ca-certificates procps

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io/fs"
 	"os"
 	"path"
@@ -38,26 +39,49 @@ func filesIn(root, name string) (files []file, err error) {
 	return files, err
 }
 
+// entry is a file or folder of an archive, with its mode and its owner.
+type entry struct {
+	head    tar.Header
+	content []byte
+}
+
 // writeArchive writes a tar.gz of files in one folder.
 func writeArchive(to, folder string, files []file, date time.Time) error {
-	var packed bytes.Buffer
-	compressed := gzip.NewWriter(&packed)
-	archive := tar.NewWriter(compressed)
+	var entries []entry
 	for _, f := range files {
-		head := tar.Header{Name: path.Join(folder, f.path), Mode: int64(f.mode), Size: int64(len(f.content)), ModTime: date,
-			Format: tar.FormatPAX}
-		if err := archive.WriteHeader(&head); err != nil {
-			return err
-		}
-		if _, err := archive.Write(f.content); err != nil {
-			return err
-		}
+		entries = append(entries, entry{tar.Header{Name: path.Join(folder, f.path), Mode: int64(f.mode)}, f.content})
 	}
-	if err := archive.Close(); err != nil {
+	packed, err := tarOf(entries, date)
+	if err != nil {
 		return err
 	}
-	if err := compressed.Close(); err != nil {
-		return err
+	return os.WriteFile(to, compressed(packed), 0o644)
+}
+
+// tarOf returns an archive of entries, all of one date.
+func tarOf(entries []entry, date time.Time) ([]byte, error) {
+	var packed bytes.Buffer
+	archive := tar.NewWriter(&packed)
+	for _, e := range entries {
+		e.head.Size, e.head.ModTime, e.head.Format = int64(len(e.content)), date, tar.FormatPAX
+		if err := archive.WriteHeader(&e.head); err != nil {
+			return nil, err
+		}
+		if _, err := archive.Write(e.content); err != nil {
+			return nil, err
+		}
 	}
-	return os.WriteFile(to, packed.Bytes(), 0o644)
+	err := archive.Close()
+	return packed.Bytes(), err
+}
+
+// compressed returns content in the format of gzip, without a name or a date.
+func compressed(content []byte) []byte {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, err := z.Write(content)
+	if err := errors.Join(err, z.Close()); err != nil {
+		panic("BUG: memory refuses to be written to: " + err.Error())
+	}
+	return packed.Bytes()
 }

@@ -1,6 +1,6 @@
 // Command release makes what is published of a version, from the newest commit: archives for Linux and macOS, packages
-// for Debian and Red Hat, a list of what is in them (CycloneDX), and checksums. Two runs of one commit and Go release
-// make the same bytes.
+// for Debian and Red Hat, container images, a list of what is in them (CycloneDX), and checksums. Two runs of one commit
+// and Go release make the same bytes.
 //
 //	cd tools/release && go run . -root ../.. -out ../../bin/release
 package main
@@ -23,6 +23,9 @@ import (
 // platform is an operating system and a processor, as Go names them.
 type platform struct{ system, processor string }
 
+// manPages is the folder of the manual pages.
+const manPages = "man"
+
 var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
 
 func main() {
@@ -42,6 +45,7 @@ type release struct {
 	work    string // a folder for what is only needed meanwhile
 	out     string
 	version string
+	commit  string
 	date    time.Time // of the commit, and of all files
 	shared  []file    // files of every archive and package
 }
@@ -111,13 +115,13 @@ func (r *release) prepare() error {
 		return err
 	}
 	var build struct {
-		Version string
-		Date    time.Time
+		Version, Commit string
+		Date            time.Time
 	}
 	if err := json.Unmarshal(said, &build); err != nil {
 		return fmt.Errorf("%s: %w", said, err)
 	}
-	r.version, r.date = build.Version, build.Date
+	r.version, r.commit, r.date = build.Version, build.Commit, build.Date
 	for _, made := range []struct {
 		path string
 		args []string
@@ -132,8 +136,17 @@ func (r *release) prepare() error {
 		}
 		r.shared = append(r.shared, file{made.path, content, 0o644})
 	}
-	for _, name := range []string{"LICENSE", "NOTICE", "README.md", "CHANGELOG.md", "docs", "deploy"} {
-		files, err := filesIn(r.source, name)
+	if _, err := output(r.work, program, "man", manPages); err != nil {
+		return err
+	}
+	return errors.Join(r.share(r.work, manPages),
+		r.share(r.source, "LICENSE", "NOTICE", "README.md", "CHANGELOG.md", "docs", "deploy"))
+}
+
+// share adds files, or all files of folders, to every archive and package.
+func (r *release) share(root string, names ...string) error {
+	for _, name := range names {
+		files, err := filesIn(root, name)
 		if err != nil {
 			return err
 		}
@@ -152,7 +165,7 @@ func (r *release) build(p platform) (program string, err error) {
 	return program, c.Run()
 }
 
-// make makes the archive and the packages of a platform.
+// make makes the archive, the packages and the image of a platform.
 func (r *release) make(p platform) error {
 	program, err := r.build(p)
 	if err != nil {
@@ -170,7 +183,7 @@ func (r *release) make(p platform) error {
 	if p.system != "linux" {
 		return nil
 	}
-	return r.writePackages(p, files)
+	return errors.Join(r.writePackages(p, files), r.writeImage(p, files))
 }
 
 // writeChecksums writes the SHA-256 of every file, as sha256sum does.

@@ -21,6 +21,7 @@ const (
 	programPath  = "/usr/bin/probity"
 	byHandPath   = "/usr/local/bin/probity"
 	documentsDir = "/usr/share/doc/probity"
+	pages        = "/usr/share/man/man1"
 )
 
 // placed is where a package has a file of an archive, and as what; empty: nowhere.
@@ -35,6 +36,8 @@ func placed(at string) (to, kind string) {
 		return "/usr/share/zsh/vendor-completions/_probity", ""
 	case at == "completions/probity.fish":
 		return "/usr/share/fish/vendor_completions.d/probity.fish", ""
+	case path.Dir(at) == manPages:
+		return path.Join(pages, name+".gz"), ""
 	case at == "deploy/packages/sysusers.conf":
 		return "/usr/lib/sysusers.d/probity.conf", ""
 	case at == "deploy/packages/tmpfiles.conf":
@@ -70,6 +73,9 @@ func (r *release) writePackages(p platform, all []file) error {
 		content := f.content
 		if path.Dir(to) == units {
 			content = bytes.ReplaceAll(content, []byte(byHandPath), []byte(programPath))
+		}
+		if path.Dir(to) == pages {
+			content = compressed(content)
 		}
 		err := errors.Join(os.MkdirAll(filepath.Dir(from), 0o755), os.WriteFile(from, content, 0o644))
 		if err != nil {

@@ -2,28 +2,34 @@ package main
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
+	"debug/elf"
+	"debug/macho"
 	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// TestReleaseTwiceIsTheSame makes a release of one platform twice, compares the bytes, and looks into what was made.
+// TestReleaseTwiceIsTheSame makes a release twice, compares the bytes, and looks into what was made.
 func TestReleaseTwiceIsTheSame(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("packages are made and looked into on Linux")
 	}
-	only := "linux/" + runtime.GOARCH
 	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
 	for _, out := range []string{first, second} {
-		if err := run("../..", out, only); err != nil {
+		if err := run("../..", out, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -31,7 +37,9 @@ func TestReleaseTwiceIsTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := map[string]string{}
+	if len(entries) != 12 {
+		t.Errorf("4 archives, 2 images, 4 packages, a list of parts and checksums were expected: %v", entries)
+	}
 	for _, e := range entries {
 		a, errA := os.ReadFile(filepath.Join(first, e.Name()))
 		b, errB := os.ReadFile(filepath.Join(second, e.Name()))
@@ -41,70 +49,192 @@ func TestReleaseTwiceIsTheSame(t *testing.T) {
 		if string(a) != string(b) {
 			t.Errorf("%s differs from one run to the next", e.Name())
 		}
-		made[path.Ext(e.Name())] = filepath.Join(first, e.Name())
 	}
-	if len(made) != 5 {
-		t.Fatalf("an archive, two packages, a list of parts and checksums were expected: %v", made)
+	checkSums(t, first, len(entries)-1)
+	checkParts(t, madeAs(t, first, "*.cdx.json"))
+	for _, p := range platforms {
+		checkArchive(t, p, madeAs(t, first, "*_"+p.system+"_"+p.processor+".tar.gz"))
 	}
-	checkSums(t, first)
-	checkArchive(t, made[".gz"])
-	checkParts(t, made[".json"])
-	checkDeb(t, made[".deb"])
+	for _, processor := range []string{"amd64", "arm64"} {
+		checkImage(t, processor, madeAs(t, first, "*_linux_"+processor+"_image.tar"))
+		checkDeb(t, madeAs(t, first, "*_"+processor+".deb"))
+	}
 }
 
-func checkSums(t *testing.T, dir string) {
+// madeAs returns the one file of a name.
+func madeAs(t *testing.T, dir, pattern string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%s: %v %v", pattern, files, err)
+	}
+	return files[0]
+}
+
+func checkSums(t *testing.T, dir string, files int) {
 	t.Helper()
 	c := exec.Command("sha256sum", "--check", "--strict", "SHA256SUMS")
 	c.Dir = dir
-	if said, err := c.CombinedOutput(); err != nil || strings.Count(string(said), ": OK") != 4 {
+	if said, err := c.CombinedOutput(); err != nil || strings.Count(string(said), ": OK") != files {
 		t.Fatalf("%v: %s", err, said)
 	}
 }
 
-// checkArchive starts the program of an archive.
-func checkArchive(t *testing.T, from string) {
+// unpacked returns the content of each file of an archive, by its path.
+func unpacked(t *testing.T, from io.Reader) map[string][]byte {
+	t.Helper()
+	found := map[string][]byte{}
+	for files := tar.NewReader(from); ; {
+		head, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return found
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[head.Name] = content
+	}
+}
+
+// checkArchive looks for what an archive must have, and at its program: for which platform it is and, on this one, what
+// it says.
+func checkArchive(t *testing.T, p platform, from string) {
 	t.Helper()
 	f, err := os.Open(from)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	unpacked, err := gzip.NewReader(f)
+	z, err := gzip.NewReader(f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(t.TempDir(), "probity")
-	found := map[string]bool{}
-	for files := tar.NewReader(unpacked); ; {
-		head, err := files.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, name, _ := strings.Cut(head.Name, "/")
-		found[name] = true
-		if name != "probity" {
-			continue
-		}
-		content, err := io.ReadAll(files)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(program, content, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	found := unpacked(t, z)
+	folder := strings.TrimSuffix(filepath.Base(from), ".tar.gz")
 	for _, name := range []string{"LICENSE", "NOTICE", "LICENCES.txt", "README.md", "completions/probity.bash",
-		"docs/operating.md", "deploy/systemd/probity.service"} {
-		if !found[name] {
-			t.Errorf("the archive lacks %s", name)
+		"man/probity.1", "man/probity-certs-fleet.1", "docs/operating.md", "deploy/systemd/probity.service"} {
+		if len(found[folder+"/"+name]) == 0 {
+			t.Errorf("%s lacks %s", from, name)
 		}
 	}
-	said, err := exec.Command(program, "version").CombinedOutput()
-	if err != nil || !strings.Contains(string(said), "(commit ") {
+	program := found[folder+"/probity"]
+	checkPlatform(t, p, program)
+	version := strings.Split(folder, "_")[1]
+	if !bytes.Contains(program, []byte(version)) {
+		t.Errorf("the program of %s does not know its version, %s", from, version)
+	}
+	if p != (platform{runtime.GOOS, runtime.GOARCH}) {
+		return
+	}
+	at := filepath.Join(t.TempDir(), "probity")
+	if err := os.WriteFile(at, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	said, err := exec.Command(at, "version").CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(said), "probity "+version+" (commit ") {
 		t.Fatalf("%v: %s", err, said)
+	}
+}
+
+// checkPlatform reads a program's header. On Linux a program needs no library of the system.
+func checkPlatform(t *testing.T, p platform, program []byte) {
+	t.Helper()
+	if p.system == "darwin" {
+		f, err := macho.NewFile(bytes.NewReader(program))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]macho.Cpu{"amd64": macho.CpuAmd64, "arm64": macho.CpuArm64}[p.processor]
+		if f.Type != macho.TypeExec || f.Cpu != want {
+			t.Errorf("%v: %v", p, f.FileHeader)
+		}
+		return
+	}
+	f, err := elf.NewFile(bytes.NewReader(program))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[p.processor]
+	libraries, err := f.ImportedLibraries()
+	if err != nil || len(libraries) > 0 || f.Machine != want {
+		t.Errorf("%v: %v, libraries %v, %v", p, f.FileHeader, libraries, err)
+	}
+}
+
+// checkImage reads an image, compares its configuration with deploy/Containerfile and, as root and on its own
+// processor, starts its program in its files as its user.
+func checkImage(t *testing.T, processor, from string) {
+	t.Helper()
+	image, err := tarball.ImageFromPath(from, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkImageConfig(t, processor, config)
+	root := t.TempDir()
+	unpack := exec.Command("tar", "-x", "-C", root)
+	unpack.Stdin = mutate.Extract(image)
+	if said, err := unpack.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	for _, name := range []string{"/usr/share/doc/probity/LICENSE", "/usr/share/doc/probity/NOTICE",
+		"/usr/share/doc/probity/LICENCES.txt", "/etc/ssl/certs/ca-certificates.crt"} {
+		if info, err := os.Stat(filepath.Join(root, name)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if processor != runtime.GOARCH || os.Getuid() != 0 {
+		t.Logf("the image for %s is not started: that needs root and its processor", processor)
+		return
+	}
+	if err := os.Chmod(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	start := exec.Command(config.Config.Entrypoint[0], "key", "create", "--user", "none@example.org", "--name", "first")
+	start.Dir, start.Env = imageData, config.Config.Env
+	start.SysProcAttr = &syscall.SysProcAttr{Chroot: root,
+		Credential: &syscall.Credential{Uid: imageUser, Gid: imageUser}}
+	said, err := start.CombinedOutput()
+	if err == nil || !strings.Contains(string(said), "none@example.org") {
+		t.Errorf("%v: %s", err, said)
+	}
+	if _, err := os.Stat(filepath.Join(root, imageData, "state")); err != nil {
+		t.Errorf("its user cannot write to its data folder: %v, it says %s", err, said)
+	}
+}
+
+func checkImageConfig(t *testing.T, processor string, config *v1.ConfigFile) {
+	t.Helper()
+	recipe, err := os.ReadFile("../../deploy/Containerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := config.Config
+	user, _, _ := strings.Cut(c.User, ":")
+	if config.Architecture != processor || config.OS != "linux" || user == "" || user == "0" {
+		t.Errorf("%+v", config)
+	}
+	quoted := func(words []string) string { return `["` + strings.Join(words, `", "`) + `"]` }
+	h := c.Healthcheck
+	for _, line := range []string{"USER " + c.User, "ENV " + strings.Join(c.Env, " "), "WORKDIR " + c.WorkingDir,
+		"ENTRYPOINT " + quoted(c.Entrypoint), "CMD " + quoted(c.Cmd), "HEALTHCHECK --interval=" + h.Interval.String() +
+			" --timeout=" + h.Timeout.String() + " --start-period=" + h.StartPeriod.String() + " --retries=3 CMD " +
+			quoted(h.Test[1:])} {
+		if !strings.Contains(string(recipe), "\n"+line+"\n") && !strings.HasSuffix(string(recipe), "\n"+line) {
+			t.Errorf("deploy/Containerfile lacks %s", line)
+		}
+	}
+	for _, label := range []string{"title", "licenses", "version", "revision", "created"} {
+		if c.Labels["org.opencontainers.image."+label] == "" {
+			t.Errorf("the image has no label %s: %v", label, c.Labels)
+		}
 	}
 }
 
@@ -143,7 +273,9 @@ func checkDeb(t *testing.T, from string) {
 	}
 	for _, name := range []string{"usr/bin/probity", "usr/lib/systemd/system/probity.service", "etc/probity/serve.toml",
 		"usr/lib/sysusers.d/probity.conf", "usr/lib/tmpfiles.d/probity.conf", "usr/share/doc/probity/LICENCES.txt",
-		"usr/share/bash-completion/completions/probity", "DEBIAN/postinst", "DEBIAN/prerm", "DEBIAN/postrm"} {
+		"usr/share/bash-completion/completions/probity", "usr/share/zsh/vendor-completions/_probity",
+		"usr/share/fish/vendor_completions.d/probity.fish", "usr/share/man/man1/probity.1.gz",
+		"usr/share/man/man1/probity-serve.1.gz", "DEBIAN/postinst", "DEBIAN/prerm", "DEBIAN/postrm"} {
 		if _, err := os.Stat(filepath.Join(to, name)); err != nil {
 			t.Error(err)
 		}

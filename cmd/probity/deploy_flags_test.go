@@ -141,7 +141,7 @@ func TestChartCommandsAreValid(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]int{"ConfigMap": 1, "StatefulSet": 2, "PodDisruptionBudget": 1, "NetworkPolicy": 2,
-		"Service": 2, "Ingress": 1}, kinds)
+		"Service": 2, "Ingress": 1, "ServiceMonitor": 1, "PrometheusRule": 1}, kinds)
 	for _, set := range sets {
 		pod := set["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
 		c := pod["containers"].([]any)[0].(map[string]any)

@@ -64,10 +64,11 @@ func TestDeployFilesParse(t *testing.T) {
 	}))
 }
 
-// listening is a registry that records the names of all metrics, also of those without a value yet.
+// listening is a registry that records the names of all metrics, also of those without a value yet, and of those with
+// one.
 type listening struct {
 	*prometheus.Registry
-	names map[string]bool
+	names, filled map[string]bool
 }
 
 var fqName = regexp.MustCompile(`fqName: "([^"]+)"`)
@@ -90,14 +91,25 @@ func (l listening) MustRegister(all ...prometheus.Collector) {
 	}
 }
 
-// exposed are the names of the metrics of a coordinator, a prober, and a server that is both.
-func exposed(t *testing.T) map[string]bool {
+// fill records which metrics have a value.
+func (l listening) fill(t *testing.T) {
+	t.Helper()
+	families, err := l.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		l.filled[f.GetName()] = true
+	}
+}
+
+// exposed are the names of the metrics of a coordinator, a prober, and a server that is both: all of them, and those
+// that have a value before anything is verified.
+func exposed(t *testing.T) (names, filled map[string]bool) {
 	t.Helper()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	con := &console.IO{Out: io.Discard, Err: io.Discard}
 	require.Equal(t, 0, run(t.Context(), []string{"certs", "fleet", "hub", "p1", "--dir", at("papers")}, con))
-	names := map[string]bool{}
+	names, filled = map[string]bool{}, map[string]bool{}
 	ports := []string{"--admin-listen", "127.0.0.1:0", "--dns", "127.0.0.1:1"}
 	// with one the prober audits itself
 	sender := []string{"--mail-from", "probe@prober.example", "--egress", "127.0.0.1=mx.prober.example"}
@@ -105,8 +117,8 @@ func exposed(t *testing.T) map[string]bool {
 	for _, args := range [][]string{append([]string{"serve", "--data", at("s"), "--listen", "127.0.0.1:0"},
 		append(ports, sender...)...),
 		append([]string{"coordinator", "--name", "hub", "--data", at("h"), "--listen", "127.0.0.1:0"}, member...)} {
-		c, p := parsed(t, args), app.Process{Log: con.Log(), Disk: con.Files(),
-			Registry: listening{prometheus.NewRegistry(), names}}
+		registry := listening{prometheus.NewRegistry(), names, filled}
+		c, p := parsed(t, args), app.Process{Log: con.Log(), Disk: con.Files(), Registry: registry}
 		s := app.NewService(p, &c.Serve.ServeFlags)
 		if args[0] == "coordinator" {
 			var err error
@@ -114,16 +126,18 @@ func exposed(t *testing.T) map[string]bool {
 			require.NoError(t, err)
 		}
 		require.NoError(t, s.Open())
+		registry.fill(t)
 		require.NoError(t, s.Close())
 	}
 	c := parsed(t, append([]string{"prober", "--name", "p1", "--data", at("p"), "--node-listen", "127.0.0.1:0"},
 		append(member, sender...)...))
-	p, err := app.NewProber(app.Process{Log: con.Log(), Disk: con.Files(),
-		Registry: listening{prometheus.NewRegistry(), names}}, &c.Prober.ProberFlags)
+	registry := listening{prometheus.NewRegistry(), names, filled}
+	p, err := app.NewProber(app.Process{Log: con.Log(), Disk: con.Files(), Registry: registry}, &c.Prober.ProberFlags)
 	require.NoError(t, err)
 	require.NoError(t, p.Open())
+	registry.fill(t)
 	require.NoError(t, p.Close())
-	return names
+	return names, filled
 }
 
 // newCLI is the command line as main has it.
@@ -149,7 +163,7 @@ var metricName = regexp.MustCompile(`\b(?:probity|process|go)_[a-z0-9_]+`)
 
 // TestMetricsUsedByAlertsExist: an alert on a metric that is not exposed never fires.
 func TestMetricsUsedByAlertsExist(t *testing.T) {
-	known := exposed(t)
+	known, _ := exposed(t)
 	require.Greater(t, len(known), 50)
 	for _, file := range []string{"prometheus/rules.yaml", "grafana/probity.json", "prometheus/rules_test.yaml"} {
 		found := 0
@@ -160,6 +174,39 @@ func TestMetricsUsedByAlertsExist(t *testing.T) {
 		}
 		require.Greater(t, found, 5, file)
 	}
+}
+
+// TestNoPanelIsEmpty: before anything is verified, each panel of the dashboard shows a number, or a word for none.
+func TestNoPanelIsEmpty(t *testing.T) {
+	var board struct {
+		Panels []struct {
+			Type, Title string
+			Targets     []struct{ Expr string }
+			FieldConfig struct{ Defaults struct{ NoValue string } }
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(deployFile(t, "grafana/probity.json")), &board))
+	_, filled := exposed(t)
+	row, checked := "", 0
+	for _, p := range board.Panels {
+		if p.Type == "row" {
+			row = p.Title
+			continue
+		}
+		if row == "Cluster, if there is one" || p.FieldConfig.Defaults.NoValue != "" {
+			continue
+		}
+		for _, target := range p.Targets {
+			checked++
+			if strings.HasSuffix(target.Expr, " or on() vector(0)") {
+				continue
+			}
+			for _, name := range metricName.FindAllString(target.Expr, -1) {
+				require.True(t, filled[strings.TrimSuffix(name, "_bucket")], "%s: %s has no value yet", p.Title, name)
+			}
+		}
+	}
+	require.Greater(t, checked, 20)
 }
 
 // TestEveryAlertHasARunbookSection: the operator on call finds what to do under the alert's own name.
@@ -175,7 +222,7 @@ func TestEveryAlertHasARunbookSection(t *testing.T) {
 			rule := r.(map[string]any)
 			name, notes := rule["alert"].(string), rule["annotations"].(map[string]any)
 			alerts = append(alerts, name)
-			require.Equal(t, "docs/operating.md#"+strings.ToLower(name), notes["runbook"], name)
+			require.Equal(t, "docs/operating.md#"+strings.ToLower(name), notes["runbook_url"], name)
 			require.NotEmpty(t, notes["summary"], name)
 			require.Contains(t, []any{"page", "ticket"}, rule["labels"].(map[string]any)["severity"], name)
 		}

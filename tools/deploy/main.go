@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -26,6 +27,7 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
@@ -68,7 +70,7 @@ func checkDashboard(path string) error {
 	var errs []error
 	for _, p := range board.Panels {
 		for _, t := range p.Targets {
-			if _, err := parser.ParseExpr(t.Expr); err != nil {
+			if _, err := parser.ParseExpr(strings.ReplaceAll(t.Expr, "$__rate_interval", "1m")); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %s: %w", path, p.Title, err))
 			}
 		}
@@ -79,6 +81,14 @@ func checkDashboard(path string) error {
 // checkChart lints the chart and renders it with its own values and with every switch on.
 func checkChart(dir string, write bool) error {
 	chart, rendered := filepath.Join(dir, "probity"), filepath.Join(dir, "rendered")
+	// Helm reads no file outside of a chart.
+	rules, err := os.ReadFile(filepath.Join(dir, "..", "prometheus", "rules.yaml"))
+	if err != nil {
+		return err
+	}
+	if err := keep(filepath.Join(chart, "rules.yaml"), rules, write); err != nil {
+		return err
+	}
 	full, err := chartutil.ReadValuesFile(filepath.Join(rendered, "full.values.yaml"))
 	if err != nil {
 		return err
@@ -101,11 +111,43 @@ func checkChart(dir string, write bool) error {
 			errs = append(errs, fmt.Errorf("%s values: %w", name, err))
 		}
 	}
+	errs = append(errs, refusesTypos(chart, full.AsMap())...)
 	sums, err := sumsOf(dir)
 	if err != nil {
 		return err
 	}
 	return errors.Join(append(errs, keep(filepath.Join(dir, "rendered.sum"), sums, write))...)
+}
+
+// refusesTypos reports names of values that the chart would ignore: each name of the values at every depth, misspelt,
+// must be refused by values.schema.json. Maps whose names are the operator's own are left out.
+func refusesTypos(chart string, values map[string]any) (errs []error) {
+	loaded, err := loader.Load(chart)
+	if err != nil {
+		return []error{err}
+	}
+	own := map[string]bool{"labels": true, "annotations": true, "nodeSelector": true, "requests": true, "limits": true,
+		"global": true}
+	all, err := chartutil.CoalesceValues(loaded, values)
+	if err != nil {
+		return []error{err}
+	}
+	var misspell func(path []string, at map[string]any)
+	misspell = func(path []string, at map[string]any) {
+		for _, name := range sorted(at) {
+			inner, isMap := at[name].(map[string]any)
+			if isMap && !own[name] && len(inner) > 0 {
+				misspell(append(slices.Clone(path), name), inner)
+			}
+			at[name+"x"] = at[name]
+			if err := chartutil.ValidateAgainstSchema(loaded, all); err == nil {
+				errs = append(errs, fmt.Errorf("%s: values.schema.json accepts %sx", strings.Join(path, "."), name))
+			}
+			delete(at, name+"x")
+		}
+	}
+	misspell(nil, all.AsMap())
+	return errs
 }
 
 // render returns the output of helm template.
@@ -142,7 +184,11 @@ func sorted[V any](m map[string]V) []string {
 
 // decode decodes each document as its kind, and refuses fields that the kind does not have.
 func decode(text []byte) error {
-	codec := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	known := runtime.NewScheme()
+	if err := errors.Join(scheme.AddToScheme(known), monitoring.AddToScheme(known)); err != nil {
+		return err
+	}
+	codec := serializer.NewCodecFactory(known, serializer.EnableStrict).UniversalDeserializer()
 	var errs []error
 	for _, doc := range strings.Split(string(text), "\n---\n") {
 		if lines := strings.TrimSpace(strings.TrimPrefix(doc, "---")); lines == "" || onlyRemarks(lines) {

@@ -15,8 +15,9 @@ import (
 type scanner struct {
 	class [256]uint8
 	width int
-	next  []uint16 // state x class -> state, with the bit hasHits where atoms end there
-	first []uint32 // state -> the atoms that end there: hits[first[s]:first[s+1]]
+	next  []uint16 // state x class -> state
+	quiet int      // the first states, in which no atom ends
+	first []uint32 // state - quiet -> the atoms that end there: hits[first[i]:first[i+1]]
 	hits  []uint16
 	atoms []scanAtom
 	slots int // slots whose end a search stores
@@ -74,13 +75,9 @@ func (r *Rule) tier() uint32 {
 	return tierGeneric
 }
 
-// hasHits marks a state in which atoms end. Most states are not, and then hits need not be looked up
-// (BenchmarkClassify).
-const hasHits = 1 << 15
-
 // The bounds of all rules together.
 const (
-	maxStates     = hasHits
+	maxStates     = 1 << 16
 	maxSlotsInAll = 2048
 )
 
@@ -216,17 +213,38 @@ func (s *scanner) linkSuffixes(ends [][]uint16) {
 			}
 		}
 	}
-	s.first = make([]uint32, 0, len(ends)+1)
-	for _, hits := range ends {
-		s.first = append(s.first, uint32(len(s.hits)))
-		s.hits = append(s.hits, hits...)
-	}
-	s.first = append(s.first, uint32(len(s.hits)))
-	for at, to := range s.next {
-		if len(ends[to]) > 0 {
-			s.next[at] = to | hasHits
+	s.order(ends)
+}
+
+// order numbers the states anew: those in which atoms end come last, so that a search need not look up the others,
+// which are most (BenchmarkClassify).
+func (s *scanner) order(ends [][]uint16) {
+	states := make([]int, 0, len(ends))
+	for state := range ends {
+		if len(ends[state]) == 0 {
+			states = append(states, state)
 		}
 	}
+	s.quiet = len(states)
+	for state := range ends {
+		if len(ends[state]) > 0 {
+			states = append(states, state)
+			s.first = append(s.first, uint32(len(s.hits)))
+			s.hits = append(s.hits, ends[state]...)
+		}
+	}
+	s.first = append(s.first, uint32(len(s.hits)))
+	number := make([]uint16, len(ends))
+	for i, state := range states {
+		number[state] = uint16(i)
+	}
+	next := make([]uint16, 0, len(s.next))
+	for _, state := range states {
+		for _, to := range s.next[state*s.width : (state+1)*s.width] {
+			next = append(next, number[to])
+		}
+	}
+	s.next = next
 }
 
 // search is one reading of a text for the best rule.
@@ -244,12 +262,11 @@ type search struct {
 func (s *scanner) run(w *search) *Rule {
 	state := 0
 	for i, c := range w.text {
-		to := s.next[state*s.width+int(s.class[c])]
-		state = int(to &^ hasHits)
-		if to&hasHits == 0 {
+		state = int(s.next[state*s.width+int(s.class[c])])
+		if state < s.quiet {
 			continue
 		}
-		for _, hit := range s.hits[s.first[state]:s.first[state+1]] {
+		for _, hit := range s.hits[s.first[state-s.quiet]:s.first[state-s.quiet+1]] {
 			w.matchAtom(&s.atoms[hit], i+1)
 		}
 	}
@@ -290,7 +307,7 @@ func (s *search) follows(p *place, start int) bool {
 	if before == 0 || start < before-1 {
 		return false
 	}
-	return start <= before || p.gap && start <= before+phrase.GapAt(s.text, before)
+	return start <= before || p.gap && phrase.InGap(s.text[before:start])
 }
 
 func rankOf(r *Rule) uint32 {

@@ -22,20 +22,21 @@ type vetoes struct {
 type knownPhrase struct {
 	rule  *Rule // the condemning rule that has it, nil for an exception of a veto
 	words phrase.Phrase
+	masks []bool // the places that are masked
 }
 
 func newVetoes(rules []Rule, files []ruleFile, condemning [][]Rule) (v vetoes, err error) {
 	v.rules = rules
+	if v.scan, err = newScanner(v.rules); err != nil {
+		return v, err
+	}
 	for _, f := range files {
 		for _, text := range f.Except {
 			phrases, _ := phrase.Parse(text) // it is valid
 			for _, p := range phrases {
-				v.known = append(v.known, knownPhrase{words: p})
+				v.addKnown(nil, p)
 			}
 		}
-	}
-	if v.scan, err = newScanner(v.rules); err != nil {
-		return v, err
 	}
 	for _, rules := range condemning {
 		for i := range rules {
@@ -56,11 +57,28 @@ func (v *vetoes) addKnownPhrases(r *Rule) {
 				narrow := slices.Clone(p)
 				narrow[i].Atoms = []phrase.Atom{choice}
 				if v.occurIn(narrow.Sample()) {
-					v.known = append(v.known, knownPhrase{r, narrow})
+					v.addKnown(r, narrow)
 				}
 			}
 		}
 	}
+}
+
+// addKnown keeps a known phrase. Masked are the places that hold a veto by themselves, so that a word next to them still
+// counts in another veto; where only the whole does, all of it is.
+func (v *vetoes) addKnown(r *Rule, words phrase.Phrase) {
+	masks := make([]bool, len(words))
+	for i, place := range words {
+		masks[i] = slices.ContainsFunc(place.Atoms, func(a phrase.Atom) bool {
+			return v.occurIn(phrase.Phrase{{Atoms: []phrase.Atom{a}}}.Sample())
+		})
+	}
+	if !slices.Contains(masks, true) {
+		for i := range masks {
+			masks[i] = true
+		}
+	}
+	v.known = append(v.known, knownPhrase{r, words, masks})
 }
 
 func (v *vetoes) occurIn(text string) bool {
@@ -114,8 +132,10 @@ func (v *vetoes) withoutKnown(text []byte, w *search) (rest []byte, changed bool
 			continue
 		}
 		k.words.Each(text, func(spans [][2]int) {
-			for _, span := range spans {
-				phrase.Mask(rest[span[0]:span[1]])
+			for i, span := range spans {
+				if k.masks[i] {
+					phrase.Mask(rest[span[0]:span[1]])
+				}
 			}
 			changed = true
 		})

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -43,13 +44,14 @@ func decode(words string) string {
 	var b strings.Builder
 	for i := 0; i < len(words); i++ {
 		switch c := words[i]; {
-		case c == 1:
-			r := rune(0)
-			for _, d := range []byte(words[i+1 : i+5]) {
-				r = r<<4 | rune(d-'a')
+		case c >= utf8.RuneSelf:
+			const digits = "abcdefghijklmnopqrstuvwxyz012345"
+			r := rune(c - utf8.RuneSelf)
+			for _, d := range []byte(words[i+1 : i+3]) {
+				r = r<<5 | rune(strings.IndexByte(digits, d))
 			}
 			b.WriteRune(r)
-			i += 4
+			i += 2
 		case c == '@':
 			b.WriteString("<ann@dom.example>")
 		default:
@@ -125,6 +127,7 @@ func TestVetoes(t *testing.T) {
 		"550 5.1.1 The mail for ann is not something that we do here at this time":        Temporary,
 		"550 5.1.0 The mail for ann is not something that we do here":                     MeaningUnknown,
 		"550 The mail for ann is not something that we do here":                           MeaningUnknown,
+		"550 User unknown: could not check the recipient, try again":                      Temporary,
 		"552 5.2.2 Mailbox full, try again later":                                         MailboxFull,
 		"552 5.2.2 Your account is over its quota":                                        SenderRefused,
 		"550 5.1.1 User unknown, as your address is":                                      SenderRefused,

@@ -35,12 +35,12 @@ type heldOutCount struct {
 // PROBITY_HELDOUT_B is 1.
 func TestHeldOutReplies(t *testing.T) {
 	t.Run("a", func(t *testing.T) {
-		counts := judgeHeldOut(t, readHeldOut(t, "a"))
+		counts := judgeHeldOut(t, readReplies(t, "heldout_a"))
 		logHeldOut(t, counts)
 		requireHeldOut(t, counts, maxHeldOutCondemned)
 	})
 	t.Run("b", func(t *testing.T) {
-		counts := judgeHeldOut(t, readHeldOut(t, "b"))
+		counts := judgeHeldOut(t, readReplies(t, "heldout_b"))
 		if os.Getenv("PROBITY_HELDOUT_B") == "1" {
 			logHeldOut(t, counts)
 		}
@@ -48,12 +48,23 @@ func TestHeldOutReplies(t *testing.T) {
 	})
 }
 
+// TestSentencesAreReadByTheirGrammar judges the replies that the rules were written with, and their neighbours.
+func TestSentencesAreReadByTheirGrammar(t *testing.T) {
+	table := DefaultTable()
+	route := table.NewRoute([]MX{{Host: "mx.unknown-receiver.example", Preference: 10}})
+	replies := readReplies(t, "sentences")
+	require.Greater(t, len(replies), 390)
+	for _, r := range replies {
+		require.Equal(t, r.condemn, heldOutIsInvalid(t, table, &route, r.reply), "%s: %s", r.language, r.reply)
+	}
+}
+
 // TestHeldOutSetsAreBroad requires of both sets what makes their figures mean something: size, languages, as many
 // replies to spare as to condemn, and no reply twice.
 func TestHeldOutSetsAreBroad(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range []string{"a", "b"} {
-		replies := readHeldOut(t, name)
+		replies := readReplies(t, "heldout_"+name)
 		languages := map[string]int{}
 		condemn := 0
 		for _, r := range replies {
@@ -71,9 +82,9 @@ func TestHeldOutSetsAreBroad(t *testing.T) {
 	}
 }
 
-func readHeldOut(t *testing.T, name string) []heldOutReply {
+func readReplies(t *testing.T, name string) []heldOutReply {
 	t.Helper()
-	data, err := os.ReadFile("testdata/heldout_" + name + ".tsv")
+	data, err := os.ReadFile("testdata/" + name + ".tsv")
 	require.NoError(t, err)
 	var replies []heldOutReply
 	for line := range strings.Lines(string(data)) {
@@ -81,9 +92,9 @@ func readHeldOut(t *testing.T, name string) []heldOutReply {
 			continue
 		}
 		fields := strings.Split(strings.TrimRight(line, "\n"), "\t")
-		require.Equal(t, 3, len(fields), "fields of reply %d of set %s", len(replies)+1, name)
+		require.Equal(t, 3, len(fields), "fields of reply %d of %s", len(replies)+1, name)
 		label := fields[1]
-		require.Contains(t, []string{"spare", "condemn"}, label, "label of reply %d of set %s", len(replies)+1, name)
+		require.Contains(t, []string{"spare", "condemn"}, label, "label of reply %d of %s", len(replies)+1, name)
 		reply := strings.ReplaceAll(fields[2], `\n`, "\n")
 		replies = append(replies, heldOutReply{language: fields[0], condemn: label == "condemn", reply: reply})
 	}

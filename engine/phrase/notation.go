@@ -28,13 +28,18 @@ type Atom struct {
 // MaxGap is how many letters "~" may stand for.
 const MaxGap = 48
 
-// GapAt returns how many bytes of a text "~" may stand for behind a place: a letter of another script than Latin takes
-// five (appendCoded).
-func GapAt(text []byte, end int) int {
-	if end < len(text) && text[end] == codedLetter {
-		return codedBytes * MaxGap
+// InGap reports whether "~" may stand for these bytes: at most MaxGap letters, of whichever script.
+func InGap(text []byte) bool {
+	if len(text) <= MaxGap || len(text) > codedBytes*MaxGap {
+		return len(text) <= MaxGap
 	}
-	return MaxGap
+	letters := len(text)
+	for _, c := range text {
+		if c >= codedLetter {
+			letters -= codedBytes - 1
+		}
+	}
+	return letters <= MaxGap
 }
 
 const (
@@ -148,8 +153,15 @@ func parseAtom(text string) Atom {
 	return a
 }
 
-// spaceless reports whether r is of a script that writes words without spaces.
-func spaceless(r rune) bool { return r >= 0x2e80 && r <= 0xffdc }
+// firstOfEastAsia is where the characters of China, Japan and Korea begin.
+const firstOfEastAsia = 0x2e80
+
+// spaceless reports whether r is of a script that writes words without spaces: Thai, Lao, Burmese, Khmer, and those of
+// East Asia.
+func spaceless(r rune) bool {
+	return r >= firstOfEastAsia && r <= 0xffdc || r >= 0x0e00 && r <= 0x0eff || r >= 0x1000 && r <= 0x109f ||
+		r >= 0x1780 && r <= 0x17ff
+}
 
 // variants lists a phrase with and without each of its optional slots.
 func variants(slots []Slot, optional []bool) ([]Phrase, error) {
@@ -220,7 +232,7 @@ func (p Phrase) Each(text []byte, visit func(spans [][2]int)) {
 			a.each(text, func(start, end int) {
 				if i > 0 {
 					before := spans[i-1][1]
-					if start < before-1 || start > before && (!p[i].Gap || start > before+GapAt(text, before)) {
+					if start < before-1 || start > before && (!p[i].Gap || !InGap(text[before:start])) {
 						return
 					}
 				}

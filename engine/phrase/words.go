@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // maxWords bounds the text that is classified, in bytes after normalising. The rest of a longer reply is not read.
@@ -87,7 +89,7 @@ func appendRune(dst []byte, s string) ([]byte, int) {
 		r = rune(s[0])
 	}
 	switch {
-	case r == '\u2019' || r == '\u2018' || r == '\u00ad' || r == '\ufeff' || unicode.Is(unicode.Mn, r):
+	case r == '\u2019' || r == '\u2018' || r == '\u00ad' || r == '\ufeff' || r == tatweel || unicode.Is(unicode.Mn, r):
 		return dst, size
 	case r == 'ß':
 		return append(dst, "ss"...), size
@@ -96,22 +98,53 @@ func appendRune(dst []byte, s string) ([]byte, int) {
 	case !unicode.IsLetter(r) && !unicode.IsDigit(r):
 		return appendSpace(dst), size
 	}
-	return appendCoded(dst, unicode.ToLower(r)), size
+	r = baseLetter(unicode.ToLower(r))
+	if r < utf8.RuneSelf {
+		return append(dst, byte(r)), size
+	}
+	return appendCoded(dst, r), size
 }
 
-// A letter of another script begins with codedLetter and takes codedBytes.
+// tatweel stretches an Arabic word, and says nothing.
+const tatweel = '\u0640'
+
+// baseLetter returns a lower-case letter without its accents, as capitals and careless texts are written. It is one for
+// the letters that differ only by their place in the word or by the keyboard's country. Syllables of kana and hangul
+// are other letters with other marks.
+func baseLetter(r rune) rune {
+	if r < firstOfEastAsia {
+		var letter [utf8.UTFMax]byte
+		base := norm.NFD.Properties(utf8.AppendRune(letter[:0], r)).Decomposition()
+		if len(base) > 0 {
+			r, _ = utf8.DecodeRune(base)
+		}
+	}
+	switch r {
+	case 'ς':
+		return 'σ'
+	case 'ي', 'ى':
+		return 'ی'
+	case 'ك':
+		return 'ک'
+	}
+	return r
+}
+
+// A letter of another script takes codedBytes, of which the first is codedLetter or more.
 const (
-	codedLetter = 1
-	codedBytes  = 5
+	codedLetter = utf8.RuneSelf
+	codedBytes  = 3
 )
 
-// appendCoded writes a letter of another script as 0x01 and four letters from a to p: the scanner's alphabet stays
-// small, and letters of two scripts are never taken for each other. Letters beyond the basic plane become a space.
+// appendCoded writes a letter of another script as a byte beyond ASCII, which only begins letters, and two of 32 bytes
+// that other words have too: the scanner has few states and a small alphabet, and letters of two scripts are never
+// taken for each other. Letters beyond the basic plane become a space.
 func appendCoded(dst []byte, r rune) []byte {
+	const digits = "abcdefghijklmnopqrstuvwxyz012345"
 	if r > 0xffff {
 		return appendSpace(dst)
 	}
-	return append(dst, codedLetter, 'a'+byte(r>>12), 'a'+byte(r>>8&15), 'a'+byte(r>>4&15), 'a'+byte(r&15))
+	return append(dst, codedLetter+byte(r>>10), digits[r>>5&31], digits[r&31])
 }
 
 // AppendWordsOutsideLinks is AppendWords without the links of a line, whose paths are not the server's words.

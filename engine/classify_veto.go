@@ -64,8 +64,8 @@ func (v *vetoes) addKnownPhrases(r *Rule) {
 	}
 }
 
-// addKnown keeps a known phrase. Masked are the places that hold a veto by themselves, so that a word next to them still
-// counts in another veto; where only the whole does, all of it is.
+// addKnown keeps a known phrase. It masks the places that hold a veto by themselves, so that a word next to them still
+// counts in another veto. Where only the whole phrase holds one, all of it is masked.
 func (v *vetoes) addKnown(r *Rule, words phrase.Phrase) {
 	masks := make([]bool, len(words))
 	for i, place := range words {

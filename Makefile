@@ -24,7 +24,7 @@ PAGE := api/web/dist/.built
 .DEFAULT_GOAL := build
 .PHONY: help demo build check recording test test-web test-race test-calm test-rest test-fuzz race nightly bench bench-peers \
 	fleet kills serve-kills fair torture makespan versions tenants history why rowcost hostile mta receivers published generators release release-test packaged rehearse fuzz web \
-	charts deploycheck house generate licences vulncheck clean root
+	charts deploycheck house generate licences vulncheck clean root pictures vitals
 
 # The parts of make test, in the order in which they begin.
 PARTS := test-web test-race test-calm test-rest test-fuzz
@@ -97,7 +97,13 @@ race: ## what make test runs without the race detector because it takes long, wi
 
 # Goes on after a target that failed, and fails at the end.
 nightly: ## every long target and make test, one after another, with a table at the end; as root
-	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history why rowcost bench torture serve-kills rehearse mta receivers published generators release-test packaged fleet kills
+	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history why rowcost bench torture serve-kills rehearse mta receivers published generators vitals release-test packaged fleet kills
+
+vitals: build ## how fast a job's page is there on a slow line and a slow machine; needs a browser
+	node api/web/e2e/vitals.mjs bin/probity
+
+pictures: build ## the pictures of the dashboard in docs/img anew; needs a browser
+	node api/web/e2e/pictures.mjs bin/probity docs/img
 
 versions: root ## an older version, built from the history, with this one in a cluster of processes; as root
 	PROBITY_VERSIONS=1 $(GO) test -v -count=1 -timeout 30m -run '^TestVersions' ./tests/process

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { findings, settled } from "./look.mjs";
-import { asSession, bearer, heading, nav, rows, signOut, statusOf, sweep } from "./steps.mjs";
+import { asSession, bearer, ended, heading, nav, rows, signOut, statusOf, sweep, upload } from "./steps.mjs";
 
 const operatorPaths = ["/v1/admin/users", "/v1/admin/cluster", "/v1/dash/admin/jobs", "/v1/dash/admin/node", "/v1/dash/admin/activity", "/v1/dash/admin/probes", "/v1/dash/admin/ready-queues", "/v1/dash/admin/providers"];
 
@@ -212,6 +212,55 @@ export function customer(step) {
     const table = page.getByRole("region", { name: "Credits by key and day" });
     await table.getByRole("row", { name: /shop .* 1 0 1$/ }).waitFor();
     await table.getByRole("row", { name: /Dashboard .* \d 19,\d{3} 19,\d{3}$/ }).waitFor();
+  });
+
+  step("several jobs are chosen, downloaded and deleted at once", async ({ page, base, list }) => {
+    const names = ["First of two", "Second of two"];
+    const made = [];
+    for (const name of names) made.push(await upload(page, name, list.split("\n").slice(0, 3).join("\n")));
+    for (const id of made) await ended(page, id);
+    await page.goto(base + "/app/lists");
+    for (const name of names) await page.getByRole("checkbox", { name: `Select ${name}` }).check();
+    const saved = [];
+    page.on("download", (d) => saved.push(d));
+    await page.getByRole("button", { name: "Download 2 results" }).click();
+    while (saved.length < 2) await page.waitForEvent("download");
+    for (const [i, d] of saved.entries()) {
+      const bytes = await readFile(await d.path(), "utf8");
+      assert.equal(bytes.trim().split("\n").length, 3, `${i}: a head and two rows`);
+    }
+    await page.getByRole("button", { name: "Delete 2 jobs" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
+    for (const name of names) await page.getByRole("link", { name }).waitFor({ state: "detached" });
+    for (const id of made) assert.equal(await statusOf(page, `/v1/verify/bulk/${id}`), 404);
+  });
+
+  step("what pages say in numbers is what the API says", async ({ page, base, job }) => {
+    const get = async (path) => (await asSession(page, "GET", path)).body;
+    const shown = (n) => n.toLocaleString("en-US");
+    const stat = (name) => page.locator(".stat", { has: page.locator("dt", { hasText: name }) }).locator("dd");
+    const j = await get(`/v1/verify/bulk/${job}`);
+    await page.goto(`${base}/app/lists/${job}`);
+    for (const [name, status] of [["Safe to send", "VALID"], ["Everything", null]]) {
+      const rows = status ? j.counts[status] : j.total_rows;
+      await page.getByRole("link", { name: new RegExp(`^${name} *${shown(rows)} rows$`) }).waitFor();
+    }
+    await page.getByText(`Kept until ${await page.evaluate((at) => new Date(at).toLocaleString("en-US", { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" }), j.expires_at)}`).waitFor();
+    await page.goto(`${base}/app/lists/${job}?tab=reasons`);
+    const reasons = page.getByRole("region", { name: "Reasons" });
+    for (const [reason, rows] of Object.entries(j.reasons)) await reasons.getByRole("row", { name: new RegExp(`^${reason} .* ${shown(rows)} `) }).waitFor();
+    await page.goto(`${base}/app/`);
+    const balance = await get("/v1/credits");
+    await stat("Credits").getByText(shown(balance.balance)).waitFor();
+    const { days } = await get("/v1/usage?days=30");
+    const sum = (of) => days.reduce((n, d) => n + of(d), 0);
+    const counts = (d) => Object.values(d.counts).reduce((a, b) => a + b, 0);
+    await stat("Rows verified, 30 days").getByText(shown(sum(counts)), { exact: false }).waitFor();
+    await stat("Rows verified, 30 days").getByText(`and ${shown(sum((d) => d.singles))} single check`).waitFor();
+    await stat("Safe to send").getByText(`${shown(sum((d) => d.counts.VALID ?? 0))} row`).waitFor();
+    const { jobs } = await get("/v1/verify/bulk?limit=100");
+    const running = jobs.filter((one) => !["completed", "cancelled", "failed", "expired"].includes(one.status));
+    await stat("Running jobs").getByText(shown(running.length), { exact: true }).waitFor();
   });
 
   step("nothing on the pages is wrong for axe, or too wide", ({ page, base, job }) =>

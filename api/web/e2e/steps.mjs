@@ -28,9 +28,33 @@ export const asSession = (page, method, path, body) =>
     { method, path, body },
   );
 
+/** upload sends a list as the page would. */
+export async function upload(page, name, text, more = {}) {
+  return page.evaluate(
+    async ({ name, text, more }) => {
+      const { csrf_token } = await (await fetch("/v1/dash/session")).json();
+      const form = new FormData();
+      form.set("name", name);
+      for (const [k, v] of Object.entries(more)) form.set(k, v);
+      form.set("file", new File([text], name.toLowerCase().replaceAll(" ", "-") + ".csv"));
+      const r = await fetch("/v1/verify/bulk", { method: "POST", headers: { "X-CSRF-Token": csrf_token }, body: form });
+      return (await r.json()).job_id;
+    },
+    { name, text, more },
+  );
+}
+
+/** ended waits for the end of a job. */
+export async function ended(page, id) {
+  for (;;) {
+    const { status } = (await asSession(page, "GET", `/v1/verify/bulk/${id}?wait=20`)).body;
+    if (["completed", "cancelled", "failed"].includes(status)) return;
+  }
+}
+
 /** signOut ends the session by the menu. */
 export async function signOut(page) {
-  await page.getByRole("button", { name: /^Account/ }).click();
+  await page.getByRole("button", { name: /^Account .+@/ }).click();
   await page.getByRole("menuitem", { name: "Sign out" }).click();
   await heading(page, "Sign in");
   assert.equal(await page.getByText("Your session expired. Sign in to continue.").count(), 0, "who signs out knows");

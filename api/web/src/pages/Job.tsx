@@ -8,6 +8,7 @@ import { ApiError, api, take, type Job, type Result, type Schemas, type Status }
 import { callback, credits, isOver, job as jobQuery, jobProviders, reasons, session } from "../api/queries";
 import { bytes, counted, decimal, duration, exactly, number, share } from "../format";
 import { Ask, Badge, CopyButton, Cut, Empty, Facts, Icon, JobBadge, Loaded, Moment, More as MoreButton, Name, Note, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, Warning, type Column } from "../parts";
+import { DataTable } from "../parts/DataTable";
 import { callbackFails, titleOf, usePace } from "../parts/JobTable";
 import { evidence } from "../parts/Evidence";
 import { useTimeLeft } from "../parts/timeLeft";
@@ -519,30 +520,24 @@ interface OfProvider {
 }
 
 const providerColumns: Column<OfProvider>[] = [
-  { title: "Provider", kind: "name", of: (p) => p.name },
-  ...statuses.map((s): Column<OfProvider> => ({ title: s, kind: "number", of: (p) => (p.counts[s] ? number(p.counts[s]) : "—") })),
-  { title: "Rows", kind: "number", spare: true, of: (p) => number(p.total) },
+  { title: "Provider", kind: "name", by: (p) => p.name, of: (p) => p.name },
+  ...statuses.map((s): Column<OfProvider> => ({ title: s, kind: "number", by: (p) => p.counts[s] ?? 0, of: (p) => (p.counts[s] ? number(p.counts[s]) : "—") })),
+  { title: "Rows", kind: "number", spare: true, by: (p) => p.total, of: (p) => number(p.total) },
 ];
 
 /** providerName says also what is not a provider by name. */
 const providerName = (name: string) => (name === "" ? "No mail server found" : name === "other" ? "Other mail hosts" : name);
 
-const shownAtFirst = 25;
-
 function ByProvider({ job: j }: { job: Job }) {
-  const [all, setAll] = useState(false);
   const query = useQuery(jobProviders(j.job_id));
   return (
     <Panel title="Providers">
       <Loaded query={query} what="counts by provider">
         {({ providers, complete }) => {
-          const rows = Object.entries(providers)
-            .map(([name, counts]) => ({ name: providerName(name), counts, total: Object.values(counts).reduce((a, b) => a + b, 0) }))
-            .sort((a, b) => b.total - a.total);
+          const rows = Object.entries(providers).map(([name, counts]) => ({ name: providerName(name), counts, total: Object.values(counts).reduce((a, b) => a + b, 0) }));
           return (
             <>
-              <Rows label="Rows by provider" columns={providerColumns} rows={all ? rows : rows.slice(0, shownAtFirst)} keyOf={(p) => p.name} narrow="fit" />
-              {!all && rows.length > shownAtFirst && <MoreButton onClick={() => setAll(true)}>Show all {number(rows.length)} providers</MoreButton>}
+              <DataTable label="Rows by provider" columns={providerColumns} rows={rows} keyOf={(p) => p.name} narrow="fit" order="-Rows" pageSize={25} {...(rows.length > 10 && { find: { text: (p: OfProvider) => p.name, placeholder: "Find a provider" } })} />
               {!complete && (
                 <Text size="sm" c="dimmed" mt="xs">
                   The list is long: only the rows that could be counted in a few seconds are shown. The download has all of them.

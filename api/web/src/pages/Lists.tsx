@@ -2,13 +2,16 @@ import { Accordion, Button, Group, NumberInput, Select, Stack, Switch, Table, Te
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRouter } from "@tanstack/react-router";
 import { useEffect, useRef, useState, type DragEvent } from "react";
-import { jobsPage, recentJobs, session } from "../api/queries";
+import { api, take, type Job } from "../api/client";
+import { isOver, jobsPage, recentJobs, session } from "../api/queries";
 import { bytes, counted, duration } from "../format";
-import { Busy, Empty, Icon, Loaded, Page, Panel, To, Trouble } from "../parts";
-import { JobTable, Pager, StateFilter, useJobsSearch } from "../parts/JobTable";
+import { Ask, Busy, Empty, Icon, Loaded, Page, Panel, To, Trouble } from "../parts";
+import { DataTable } from "../parts/DataTable";
+import { jobColumns, Pager, StateFilter, titleOf, useJobsSearch } from "../parts/JobTable";
 import { asList, pasted } from "../upload/lists";
 import { beginning, columnPart, delimiterNames, delimiterPart, preview, workbooks, type Preview } from "../upload/preview";
 import { allChosen, choose, chosenDone, dismiss, start, useChosen, type Chosen, type Options } from "../upload/uploads";
+import { resultsPath } from "../verdict";
 
 export function Lists() {
   const chosen = useChosen();
@@ -322,6 +325,48 @@ function Form({ list, seen }: { list: Chosen; seen: Preview | null }) {
   );
 }
 
+const columns = jobColumns<Job>("/lists/$jobId");
+
+/** Selection is what can be done with several jobs at once: with those of them that are over. */
+function Selection({ jobs, done }: { jobs: Job[]; done: () => void }) {
+  const client = useQueryClient();
+  const over = jobs.filter((j) => isOver(j.status));
+  const kept = over.filter((j) => j.status === "completed" || j.status === "cancelled");
+  return (
+    <>
+      <Button size="compact-sm" variant="default" disabled={kept.length === 0} leftSection={<Icon name="download" size={14} />} onClick={() => download(kept)}>
+        Download {counted(kept.length, "result")}
+      </Button>
+      <Ask
+        label={`Delete ${counted(over.length, "job")}`}
+        verb="Delete"
+        title={`Delete ${counted(over.length, "job")}?`}
+        button={{ size: "compact-sm", disabled: over.length === 0 }}
+        act={async () => {
+          for (const j of over) await take(api.DELETE("/v1/verify/bulk/{job_id}", { params: { path: { job_id: j.job_id } } }));
+        }}
+        done={() => {
+          for (const j of over) client.removeQueries({ queryKey: ["job", j.job_id] });
+          void client.invalidateQueries({ queryKey: ["jobs"] });
+          done();
+        }}
+      >
+        This permanently deletes the jobs and their results. Used credits are not refunded.{over.length < jobs.length && " Jobs that are not finished stay."}
+      </Ask>
+    </>
+  );
+}
+
+/** download has the browser save the results of each job. */
+function download(jobs: Job[]) {
+  for (const j of jobs) {
+    const link = document.createElement("a");
+    link.href = resultsPath(j.job_id, [], "csv", "none");
+    link.download = "";
+    link.click();
+  }
+}
+
 function Jobs() {
   const [{ status, cursor }, show] = useJobsSearch();
   const first = !status && !cursor;
@@ -347,7 +392,7 @@ function Jobs() {
               </Empty>
             )
           ) : (
-            <JobTable jobs={jobs} />
+            <DataTable label="Jobs" columns={columns} rows={jobs} keyOf={(j) => j.job_id} bulk={{ nameOf: titleOf, act: (chosen, done) => <Selection jobs={chosen} done={done} /> }} />
           )
         }
       </Loaded>

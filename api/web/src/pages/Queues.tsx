@@ -1,10 +1,11 @@
-import { Group, SegmentedControl, Stack, Text } from "@mantine/core";
+import { SegmentedControl, Stack, Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, take, type Schemas } from "../api/client";
 import { readyQueues } from "../api/queries";
 import { number } from "../format";
-import { Ask, Badge, Empty, Loaded, Moment, More, Name, Note, Panel, Rows, type Column } from "../parts";
+import { Ask, Badge, Empty, Loaded, Moment, Name, Note, Panel, Rows, type Column } from "../parts";
+import { DataTable } from "../parts/DataTable";
 
 type Queue = Schemas["ReadyQueue"];
 
@@ -129,7 +130,6 @@ function Quarantines({ list }: { list: Queue[] }) {
   );
 }
 
-const shownAtFirst = 15;
 type Which = "held" | "busy" | "all";
 const held = (l: Pick<Queue, "state">) => l.state !== "busy" && l.state !== "idle";
 
@@ -142,7 +142,6 @@ export function choose<Q extends Pick<Queue, "state" | "queued">>(list: readonly
 
 function Budgets({ query }: { query: ReturnType<typeof useQuery<{ ready_queues: Queue[]; unresponsive: string[] }>> }) {
   const [which, setWhich] = useState<Which>("all");
-  const [all, setAll] = useState(false);
   return (
     <Panel
       title="Budgets"
@@ -163,7 +162,6 @@ function Budgets({ query }: { query: ReturnType<typeof useQuery<{ ready_queues: 
       <Loaded query={query} what="the queues">
         {({ ready_queues: list, unresponsive }) => {
           const chosen = choose(list, which);
-          const shown = all ? chosen : chosen.slice(0, shownAtFirst);
           return (
             <Stack gap="sm">
               {unresponsive.length > 0 && (
@@ -171,11 +169,10 @@ function Budgets({ query }: { query: ReturnType<typeof useQuery<{ ready_queues: 
                   {unresponsive.join(", ")} cannot be asked: {unresponsive.length === 1 ? "its queues are" : "their queues are"} not listed.
                 </Text>
               )}
-              {chosen.length === 0 ? <Empty icon="providers" title={which === "all" ? "No queues in use" : "No matching queues"} /> : <Rows label="Budgets" columns={columns} rows={shown} keyOf={keyOf} />}
-              {chosen.length > shown.length && (
-                <Group>
-                  <More onClick={() => setAll(true)}>Show all {number(chosen.length)}</More>
-                </Group>
+              {chosen.length === 0 ? (
+                <Empty icon="providers" title={which === "all" ? "No queues in use" : "No matching queues"} />
+              ) : (
+                <DataTable label="Budgets" columns={columns} rows={chosen} keyOf={keyOf} pageSize={15} find={{ text: (l) => [l.route, l.provider, l.egress, l.node, l.state].join(" "), placeholder: "Find by receiver or source" }} />
               )}
             </Stack>
           );
@@ -185,15 +182,17 @@ function Budgets({ query }: { query: ReturnType<typeof useQuery<{ ready_queues: 
   );
 }
 
+const part = (u: Schemas["Use"]) => (u.limit === 0 ? 0 : u.used / u.limit);
+
 const columns: Column<Queue>[] = [
-  { title: "Receiver", kind: "name", of: (l) => <Receiver queue={l} /> },
-  { title: "From", of: (l) => <span title={`node ${l.node}`}>{l.egress}</span> },
-  { title: "State", of: (l) => <span title={meanings[l.state]}><Badge tone={tones[l.state]}>{l.state}</Badge></span> },
-  { title: "Opens", of: (l) => held(l) && <Moment at={l.until} none="not known" /> },
-  { title: "Waiting", kind: "number", of: (l) => number(l.queued) },
-  { title: "Connections", of: (l) => <Used use={l.connections} /> },
-  { title: "Recipients/min", of: (l) => <Used use={l.recipients_per_minute} /> },
-  { title: "Refusals/h", of: (l) => <Used use={l.refusals_per_hour} /> },
+  { title: "Receiver", kind: "name", by: (l) => l.provider || l.route, of: (l) => <Receiver queue={l} /> },
+  { title: "From", by: (l) => l.egress, of: (l) => <span title={`node ${l.node}`}>{l.egress}</span> },
+  { title: "State", by: (l) => l.state, of: (l) => <span title={meanings[l.state]}><Badge tone={tones[l.state]}>{l.state}</Badge></span> },
+  { title: "Opens", by: (l) => (held(l) ? l.until : null), of: (l) => held(l) && <Moment at={l.until} none="not known" /> },
+  { title: "Waiting", kind: "number", by: (l) => l.queued, of: (l) => number(l.queued) },
+  { title: "Connections", by: (l) => part(l.connections), of: (l) => <Used use={l.connections} /> },
+  { title: "Recipients/min", by: (l) => part(l.recipients_per_minute), of: (l) => <Used use={l.recipients_per_minute} /> },
+  { title: "Refusals/h", by: (l) => part(l.refusals_per_hour), of: (l) => <Used use={l.refusals_per_hour} /> },
 ];
 
 /** Used is how much of a budget is used: in numbers, and as a bar beside them. */

@@ -4,7 +4,8 @@ import { useState, type FormEvent, type ReactNode } from "react";
 import { api, take, type Schemas } from "../api/client";
 import { creditsOf, session, users } from "../api/queries";
 import { number } from "../format";
-import { Badge, Code, Empty, Icon, Loaded, Moment, Note, Page, Panel, Rows, Trouble, Warning, type Column } from "../parts";
+import { Badge, Code, Icon, Loaded, Moment, Note, Page, Panel, Trouble, Warning, type Column } from "../parts";
+import { DataTable } from "../parts/DataTable";
 import { OwnerLink } from "../parts/JobTable";
 
 type User = Schemas["User"];
@@ -13,7 +14,6 @@ type User = Schemas["User"];
 export function Users() {
   const query = useQuery(users);
   const [adding, setAdding] = useState(false);
-  const [find, setFind] = useState("");
   return (
     <Page
       title="Users"
@@ -26,15 +26,8 @@ export function Users() {
     >
       <Add opened={adding} close={() => setAdding(false)} />
       <Panel>
-        <TextInput aria-label="Find an account" placeholder="Find by e-mail address" value={find} onChange={(e) => setFind(e.currentTarget.value)} mb="sm" maw="22rem" leftSection={<Icon name="search" size={16} />} />
         <Loaded query={query} what="accounts">
-          {(list) => {
-            const shown = list.filter((u) => u.email.toLowerCase().includes(find.trim().toLowerCase()));
-            if (shown.length === 0) return <Empty icon="users" title={`No account has "${find}" in its address`} />;
-            return (
-              <Rows label="Accounts" columns={columns} rows={shown} keyOf={(u) => u.id} />
-            );
-          }}
+          {(list) => <DataTable label="Accounts" columns={columns} rows={list} keyOf={(u) => u.id} find={{ text: (u) => u.email, placeholder: "Find by e-mail address" }} />}
         </Loaded>
       </Panel>
     </Page>
@@ -65,13 +58,13 @@ function Balance({ user: u }: { user: User }) {
 }
 
 const columns: Column<User>[] = [
-  { title: "Account", kind: "name", of: (u) => <Account user={u} /> },
-  { title: "Role", of: (u) => u.role },
-  { title: "State", of: (u) => (u.disabled ? <Badge tone="bad">disabled</Badge> : <Badge tone="good">active</Badge>) },
-  { title: "Authenticator app", of: (u) => (u.totp ? "on" : "off") },
+  { title: "Account", kind: "name", by: (u) => u.email, of: (u) => <Account user={u} /> },
+  { title: "Role", by: (u) => u.role, of: (u) => u.role },
+  { title: "State", by: (u) => (u.disabled ? "disabled" : "active"), of: (u) => (u.disabled ? <Badge tone="bad">disabled</Badge> : <Badge tone="good">active</Badge>) },
+  { title: "Authenticator app", by: (u) => (u.totp ? "on" : "off"), of: (u) => (u.totp ? "on" : "off") },
   { title: "Balance", kind: "number", of: (u) => <Balance user={u} /> },
   { title: "Custom limits", of: (u) => limitsText(u.limits) },
-  { title: "Since", of: (u) => <Moment at={u.created_at} /> },
+  { title: "Since", by: (u) => u.created_at, of: (u) => <Moment at={u.created_at} /> },
   { title: "Change", kind: "act", of: (u) => <Change user={u} /> },
 ];
 

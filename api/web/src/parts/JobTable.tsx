@@ -79,18 +79,20 @@ export function OwnerLink({ id, email }: { id: string; email: string }) {
   );
 }
 
-/** JobTable lists jobs, with whose they are where that is told. */
+/** jobColumns are what a table of jobs tells of each, with whose it is where that is known. */
+export const jobColumns = <J extends Job>(to: JobPlace, owner?: (j: J) => { id: string; email: string }): Column<J>[] => [
+  { title: "Job", kind: "name", of: (j) => <Title job={j} to={to} /> },
+  ...(owner ? [{ title: "Account", kind: "name" as const, of: (j: J) => <OwnerLink {...owner(j)} /> }] : []),
+  { title: "State", of: (j) => <State job={j} /> },
+  { title: "Rows", kind: "number", of: (j) => number(j.total_rows) },
+  { title: "Progress", kind: owner ? "text" : "wide", of: (j) => <div className="going"><Going job={j} /></div> },
+  { title: "Uploaded", of: (j) => <Moment at={j.created_at} /> },
+  { title: "Expires", of: (j) => (j.status === "expired" ? "Deleted" : <Moment at={j.expires_at} none="—" />) },
+];
+
+/** JobTable lists jobs. */
 export function JobTable<J extends Job>({ jobs, owner, to = "/lists/$jobId" }: { jobs: J[]; owner?: (j: J) => { id: string; email: string }; to?: JobPlace }) {
-  const columns: Column<J>[] = [
-    { title: "Job", kind: "name", of: (j) => <Title job={j} to={to} /> },
-    ...(owner ? [{ title: "Account", kind: "name" as const, of: (j: J) => <OwnerLink {...owner(j)} /> }] : []),
-    { title: "State", of: (j) => <State job={j} /> },
-    { title: "Rows", kind: "number", of: (j) => number(j.total_rows) },
-    { title: "Progress", kind: owner ? "text" : "wide", of: (j) => <div className="going"><Going job={j} /></div> },
-    { title: "Uploaded", of: (j) => <Moment at={j.created_at} /> },
-    { title: "Expires", of: (j) => (j.status === "expired" ? "Deleted" : <Moment at={j.expires_at} none="—" />) },
-  ];
-  return <Rows label="Jobs" columns={columns} rows={jobs} keyOf={(j) => j.job_id} />;
+  return <Rows label="Jobs" columns={jobColumns(to, owner)} rows={jobs} keyOf={(j) => j.job_id} />;
 }
 
 /** JobPlace is where a job's own page is: its owner's, or the operator's. */

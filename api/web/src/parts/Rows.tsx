@@ -5,9 +5,13 @@ import type { HTMLAttributes, Key, ReactNode } from "react";
 export interface Column<T> {
   title: string;
   of: (row: T) => ReactNode;
+  /** What the rows of a DataTable can be sorted by. */
+  by?: (row: T) => string | number | null | undefined;
+  /** What stands at the head instead of the title. */
+  head?: ReactNode;
   /** Numbers stand to the right, a word never breaks, names have room, text takes a line of its own on a phone, and what is
-   * wide what is left of one; what is done with a row has a title that is only heard. */
-  kind?: "number" | "word" | "name" | "text" | "wide" | "act";
+   * wide what is left of one; what is done with a row, and the box that chooses it, have a title that is only heard. */
+  kind?: "number" | "word" | "name" | "text" | "wide" | "act" | "choose";
   /** A phone leaves it out: it is told elsewhere as well. */
   spare?: boolean;
 }
@@ -22,19 +26,27 @@ interface Props<T> {
   rowProps?: (row: T) => HTMLAttributes<HTMLTableRowElement>;
   /** What belongs to a row and stands below it, as wide as the table. */
   below?: (row: T) => ReactNode;
+  sort?: Sort;
+}
+
+/** Sort is what rows are sorted by, and how that is changed. */
+interface Sort {
+  by: string | undefined;
+  descending: boolean;
+  change: (title: string) => void;
 }
 
 /** Rows is every table of records: it scrolls by keyboard where it is too wide, and is stacked on a phone. Its roles are said
  * as well: what is stacked is a table all the same for those who hear it. */
-export function Rows<T>({ label, columns, rows, keyOf, narrow = "stack", rowProps, below }: Props<T>) {
+export function Rows<T>({ label, columns, rows, keyOf, narrow = "stack", rowProps, below, sort }: Props<T>) {
   return (
     <div className={`rows ${narrow}`} tabIndex={0} role="region" aria-label={label}>
       <Table role="table" verticalSpacing="xs">
         <Table.Thead role="rowgroup">
           <Table.Tr role="row">
             {columns.map((c) => (
-              <Table.Th key={c.title} role="columnheader" scope="col" className={classes(c)}>
-                {c.kind === "act" ? <span className="unseen">{c.title}</span> : c.title}
+              <Table.Th key={c.title} role="columnheader" scope="col" className={classes(c)} aria-sort={sort && sort.by === c.title ? (sort.descending ? "descending" : "ascending") : undefined}>
+                <Head column={c} sort={sort} />
               </Table.Th>
             ))}
           </Table.Tr>
@@ -44,7 +56,7 @@ export function Rows<T>({ label, columns, rows, keyOf, narrow = "stack", rowProp
             <Both key={keyOf(row, i)} below={below?.(row)} span={columns.length}>
               <Table.Tr role="row" {...rowProps?.(row)}>
                 {columns.map((c) => (
-                  <Table.Td key={c.title} role="cell" className={classes(c)} data-title={c.kind === "act" ? undefined : c.title}>
+                  <Table.Td key={c.title} role="cell" className={classes(c)} data-title={c.kind === "act" || c.kind === "choose" ? undefined : c.title}>
                     {c.of(row)}
                   </Table.Td>
                 ))}
@@ -54,6 +66,19 @@ export function Rows<T>({ label, columns, rows, keyOf, narrow = "stack", rowProp
         </Table.Tbody>
       </Table>
     </div>
+  );
+}
+
+/** Head is a column's title: a button where rows can be sorted by it. */
+function Head<T>({ column: c, sort }: { column: Column<T>; sort: Sort | undefined }) {
+  if (c.head) return <>{c.head}</>;
+  if (c.kind === "act") return <span className="unseen">{c.title}</span>;
+  if (!sort || !c.by) return <>{c.title}</>;
+  return (
+    <button type="button" className="sorts" onClick={() => sort.change(c.title)}>
+      {c.title}
+      <span aria-hidden>{sort.by === c.title ? (sort.descending ? " ↓" : " ↑") : " ↕"}</span>
+    </button>
   );
 }
 

@@ -1,40 +1,16 @@
-// Pictures of the dashboard, on a cluster of its own with something to show. node e2e/picture.mjs PROGRAM DIR makes the two of
-// the documents; with --all after it, every page in every size and colour scheme, and what axe finds there; with names after
+// Pictures of the dashboard, on a cluster of its own with something to show. node e2e/pictures.mjs PROGRAM DIR makes those of the
+// documents; with --all after it, every page in every size and colour scheme, and what axe finds there; with names after
 // that, these pages and scenes alone.
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { openBrowser, signIn } from "./browser.mjs";
 import { startFleet } from "./fleet.mjs";
 import { lookAtAll, settled } from "./look.mjs";
 import { scenes } from "./scenes.mjs";
-import { asSession, heading } from "./steps.mjs";
+import { asSession, ended, upload } from "./steps.mjs";
 
 const [program = "bin/probity", out = "docs/img", mode, ...only] = process.argv.slice(2);
-
-/** upload sends a list as the page would. */
-async function upload(page, name, text, more = {}) {
-  return page.evaluate(
-    async ({ name, text, more }) => {
-      const { csrf_token } = await (await fetch("/v1/dash/session")).json();
-      const form = new FormData();
-      form.set("name", name);
-      for (const [k, v] of Object.entries(more)) form.set(k, v);
-      form.set("file", new File([text], name.toLowerCase().replaceAll(" ", "-") + ".csv"));
-      const r = await fetch("/v1/verify/bulk", { method: "POST", headers: { "X-CSRF-Token": csrf_token }, body: form });
-      return (await r.json()).job_id;
-    },
-    { name, text, more },
-  );
-}
-
-/** ended waits for the end of a job. */
-async function ended(page, id) {
-  for (;;) {
-    const { status } = (await asSession(page, "GET", `/v1/verify/bulk/${id}?wait=20`)).body;
-    if (["completed", "cancelled", "failed"].includes(status)) return;
-  }
-}
 
 /** furnish makes what there is to see, and returns it. */
 async function furnish(page, fleet) {
@@ -61,6 +37,47 @@ async function furnish(page, fleet) {
   return { list: some(2000), job, fair, paused, bo: users[0] };
 }
 
+/** pictures are those of the documents: their names, the scenes or pages that they are of, and how light these are. */
+const pictures = (at, named) => [
+  ["overview", at(""), "light"],
+  ["verify", named("verify-answer"), "light"],
+  ["upload", named("lists-preview"), "light"],
+  ["job", named("job"), "light"],
+  ["job-receivers", at(`lists/${named.things.job}?tab=receivers`), "light"],
+  ["job-paused", named("job-paused"), "dark"],
+  ["callback", named("job-callback"), "light"],
+  ["logs", at("logs?tab=verifications"), "light"],
+  ["usage", at("settings/usage"), "light"],
+  ["operations", at("operator"), "light"],
+  ["cluster", at("operator/cluster"), "dark"],
+  ["docs", async (page) => {
+      await page.goto(`${named.base}/docs#tag/verify/POST/v1/verify/single`);
+      await page.getByRole("heading", { name: "Verify one address" }).first().waitFor();
+      await page.waitForLoadState("networkidle");
+    }, "light"],
+];
+
+const most = 150_000; // bytes of a picture: it is downloaded with every copy of the project
+
+async function draw(page, base, things) {
+  const all = new Map(scenes(base, things));
+  const named = Object.assign((name) => all.get(name), { base, things });
+  const at = (place) => (page) => page.goto(`${base}/app/${place}`);
+  await page.setViewportSize({ width: 1100, height: 780 });
+  for (const [name, show, colorScheme] of pictures(at, named)) {
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    await page.goto("about:blank");
+    await show(page);
+    await page.locator("h1").first().waitFor();
+    await settled(page);
+    await page.mouse.move(0, 0);
+    const path = join(out, name + ".png");
+    await page.screenshot({ path });
+    const { size } = await stat(path);
+    if (size > most) throw new Error(`${path} has ${size} bytes; ${most} are the most`);
+  }
+}
+
 const dir = await mkdtemp(join(tmpdir(), "probity-picture-"));
 const fleet = await startFleet(resolve(program), dir, []);
 const { context, close } = await openBrowser();
@@ -72,18 +89,9 @@ try {
   const things = await furnish(page, fleet);
   if (mode === "--all") process.exitCode = (await lookAtAll(page, fleet.base, out, scenes(fleet.base, things), only)) === 0 ? 0 : 1;
   else {
-    await page.setViewportSize({ width: 1200, height: 940 });
-    for (const [name, place, title, colorScheme] of [
-      ["job", `lists/${things.job}`, "Spring customers", "light"],
-      ["cluster", "operator/cluster", "Cluster", "dark"],
-    ]) {
-      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-      await page.goto(`${fleet.base}/app/${place}`);
-      await heading(page, title);
-      await settled(page);
-      await page.mouse.move(0, 0);
-      await page.screenshot({ path: join(out, name + ".png") });
-    }
+    await page.goto(`${fleet.base}/app/operator`);
+    await page.getByRole("img", { name: /^Answers in the last 24 hours: [1-9]/ }).waitFor();
+    await draw(page, fleet.base, things);
   }
 } finally {
   await close();

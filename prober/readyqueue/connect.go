@@ -277,13 +277,13 @@ func (s *session) applyAction(l *locked, r engine.Reply, f engine.Finding, now t
 	case engine.ActionPause:
 		l.delay.Pause(until)
 	case engine.ActionClose:
-		s.close()
+		s.phase.close()
 		l.delay.Pause(until)
 	case engine.ActionQuarantine:
-		s.close()
+		s.phase.close()
 		l.quarantine(a.Kind, until, now)
 	case engine.ActionQuarantineEverywhere:
-		s.close()
+		s.phase.close()
 		l.Source.RecordBlocklistedBy(s.host.target())
 		l.quarantine(a.Kind, until, now)
 	}

@@ -193,7 +193,7 @@ func (l *locked) makeRoom(m *mxHost) {
 	for _, other := range l.hosts {
 		for _, s := range other.idle {
 			if other != m && !l.shared.expectsRequests(s) {
-				s.close()
+				s.phase.close()
 				s.wakeIdle(l)
 				return
 			}

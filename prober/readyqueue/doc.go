@@ -15,9 +15,9 @@
 // A session (session.run) waits for admission, looks its host up, and reserves a connection at the address where that
 // has a limit. It dials and greets (connect.go), and sends one group of transactions after another (transaction.go,
 // replies.go). Between two it may be given to another host at its address, or wait idle for work. It closes when it is
-// used up, when others need its connection, or when it waited in vain; then it says QUIT, waits for the server's close,
-// and gives everything back. Its goroutine alone uses the connection and what it sends there; what the queue knows of
-// it is session.observed.
+// used up, when others need its connection, or when it waited in vain: it may send one more control, says QUIT, waits
+// for the server's close, and gives everything back. One that was reset (Queue.Reset) sends nothing more. Its goroutine
+// alone uses the connection and what it sends there; what the queue knows of it is session.observed.
 //
 // Locks: Queue has one mutex. Queue.lock gives the *locked that it guards, with all MX hosts, pools and probes in
 // it. A method of locked, or of what is in it, and a method of a session that takes a *locked, runs with the queue

@@ -266,7 +266,7 @@ func (l *locked) drain(now time.Time) {
 	for _, m := range l.hosts {
 		m.DropPendingDecoys()
 		for len(m.idle) > 0 {
-			m.idle[0].close()
+			m.idle[0].phase.close()
 			m.idle[0].wakeIdle(l)
 		}
 	}

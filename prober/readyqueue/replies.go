@@ -45,7 +45,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	// A recipient that was alone in its group and timed out is sent again in any case, and that counts.
 	case rh.NeedCare(&rh.un) && l.hostHealth.DistrustDialogue(m.Name, now) &&
 		(o.Fault.Event != engine.EventTimeout || len(s.group.Recipients) > 1):
-		s.close()
+		s.phase.close()
 		rh.RequeueUntried(&rh.un)
 	case s.group.RefusedAtMail(&o) && len(s.seen) == 0:
 		rh.handleMailRefused()
@@ -59,7 +59,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	if len(s.seen) > 0 && !l.Provider.Shared() {
 		pause := l.hostHealth.RecordReplyTime(m.Name, took/time.Duration(len(s.seen)), l.Scaled(maxTarpitPause))
 		if pause > 0 {
-			s.close()
+			s.phase.close()
 			l.delay.Pause(now.Add(pause))
 		}
 	}
@@ -115,7 +115,7 @@ func (rh *replyHandler) handleMailRefused() {
 	if rh.o.Mail.Code != 0 {
 		f = smtp.Fault{Stage: engine.StageMail, Reply: rh.o.Mail}
 	}
-	s.close()
+	s.phase.close()
 	if !s.progress && f.Event != engine.EventInternal {
 		seen := s.sighting(l, f, rh.Now)
 		another := l.hostHealth.FailAddress(s.addr, s.addrs, &seen, rh.Now)
@@ -204,7 +204,7 @@ func (rh *replyHandler) deliverReplies() {
 	// MAIL was refused after answered transactions of the group: the connection is used up, and no more groups are
 	// sent.
 	if s.group.RefusedAtMail(rh.o) {
-		s.close()
+		s.phase.close()
 		m.OneAtATime = true
 		rh.applyMailReply()
 	}
@@ -226,7 +226,7 @@ func (rh *replyHandler) deliver(k int) {
 		if !rh.DeliverControl(a) {
 			return
 		}
-		s.close()
+		s.phase.close()
 		if s.shown.Answers == 0 { // the host refuses everybody: what waits for it is deferred; its decoys have failed
 			rh.pauseHour()
 			l.markDown(s.host, engine.Sighting{Host: s.host.Name, Reply: a.Reply, Finding: hostqueue.RefusesKnown(),
@@ -237,7 +237,7 @@ func (rh *replyHandler) deliver(k int) {
 		seen.Subject = engine.SubjectDecoy
 		l.env.Metrics.Decoys.Inc()
 		if rh.DeliverDecoy(r.Domain, seen, k) {
-			s.close()
+			s.phase.close()
 			rh.pauseHour()
 		}
 	}

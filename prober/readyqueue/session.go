@@ -87,7 +87,7 @@ const (
 )
 
 // close has the session send no more than a control.
-func (s *session) close() { s.phase = max(s.phase, closing) }
+func (p *phase) close() { *p = max(*p, closing) }
 
 // swapFinished exchanges the probes that have finished since the queue was locked for those that the session holds back
 // until its dialogue is known to be in step. What finishes between two calls rests on its replies.
@@ -225,7 +225,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		l := q.lock()
 		now := time.Now()
 		if s.mustClose(l, now) {
-			s.close()
+			s.phase.close()
 			if s.phase == closing && s.host.NeedsControl(s.shown) {
 				s.fillTransaction(l, now) // of the control
 			}
@@ -247,7 +247,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		}
 		wait := s.idleTimeout(l, d, now)
 		if wait <= 0 || s.phase != open {
-			s.close()
+			s.phase.close()
 			l.unlock()
 			continue
 		}

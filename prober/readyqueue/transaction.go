@@ -66,12 +66,12 @@ func (s *session) fillTransaction(l *locked, now time.Time) budget.Denial {
 	default:
 		needsNew := m.HasRetryFirst() || waiting == 0 && m.NeedsControl(s.shown) // a connection
 		if needsNew && s.used.Transactions > 0 {
-			s.close()
+			s.phase.close()
 		}
 		return budget.Denial{}
 	}
 	if !d.Denied { // the connection is used up: waiting lifts only a denial of a budget
-		s.close()
+		s.phase.close()
 	}
 	d.Denied = true
 	return d

@@ -117,8 +117,8 @@ func (m *memory) acceptedAfter(refused *moment, on *Progress, answersAtSend uint
 }
 
 // enoughChecking is how many connections of a host must not have accepted every recipient until others are believed not
-// to. If half of its machines accept everybody, one such host in 64 has not shown it by then.
-const enoughChecking = 6
+// to. If half of its machines accept everybody, one such host in a thousand has not shown it by then.
+const enoughChecking = 10
 
 // checks reports whether a connection is known, or believed, not to accept every recipient. Where the host answers only
 // so many of a connection, there may be none to show it with. A host that has accepted a decoy is not believed.

@@ -85,26 +85,31 @@ func (d *FaultyDisk) wrap(path string, f vfs.File, err error) (vfs.File, error) 
 	return &faultyFile{f, d, path}, nil
 }
 
+// Create creates a file, which takes room.
 func (d *FaultyDisk) Create(name string, c vfs.DiskWriteCategory) (f vfs.File, err error) {
 	err = d.durableStep(name, true, func() error { f, err = d.FS.Create(name, c); return err })
 	return d.wrap(name, f, err)
 }
 
+// OpenReadWrite opens a file that may grow.
 func (d *FaultyDisk) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (f vfs.File, err error) {
 	err = d.durableStep(name, true, func() error { f, err = d.FS.OpenReadWrite(name, c, o...); return err })
 	return d.wrap(name, f, err)
 }
 
+// ReuseForWrite renames an old file and opens it.
 func (d *FaultyDisk) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (f vfs.File, err error) {
 	err = d.durableStep(to, false, func() error { f, err = d.FS.ReuseForWrite(from, to, c); return err })
 	return d.wrap(to, f, err)
 }
 
+// OpenDir opens a folder, whose syncs may fail.
 func (d *FaultyDisk) OpenDir(name string) (vfs.File, error) {
 	f, err := d.FS.OpenDir(name)
 	return d.wrap(name, f, err)
 }
 
+// Rename renames a file: a durable step.
 func (d *FaultyDisk) Rename(from, to string) error {
 	return d.durableStep(to, false, func() error { return d.FS.Rename(from, to) })
 }

@@ -23,7 +23,7 @@ PAGE := api/web/dist/.built
 
 .DEFAULT_GOAL := build
 .PHONY: help demo build check recording test test-web test-race test-calm test-rest test-fuzz race nightly bench bench-peers \
-	fleet kills serve-kills fair torture makespan versions tenants history why rowcost hostile mta receivers published generators release release-test packaged rehearse fuzz web \
+	fleet kills serve-kills fair torture makespan versions tenants history why rowcost hostile mta receivers published generators openapi release release-test packaged rehearse fuzz web \
 	charts deploycheck house generate licences vulncheck clean root pictures vitals
 
 # The parts of make test, in the order in which they begin.
@@ -97,7 +97,7 @@ race: ## what make test runs without the race detector because it takes long, wi
 
 # Goes on after a target that failed, and fails at the end.
 nightly: ## every long target and make test, one after another, with a table at the end; as root
-	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history why rowcost bench torture serve-kills rehearse mta receivers published generators vitals release-test packaged fleet kills
+	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history why rowcost bench torture serve-kills rehearse mta receivers published generators openapi vitals release-test packaged fleet kills
 
 vitals: build ## how fast a job's page is there on a slow line and a slow machine; needs a browser
 	node api/web/e2e/vitals.mjs bin/probity
@@ -199,6 +199,9 @@ rehearse: root build ## the runbook in three network namespaces: break a prober,
 receivers: ## callbacks to HTTP servers of Python, PHP, Go and Express, which must be installed
 	@command -v gunicorn node php >/dev/null || { echo "receivers: install them; on Debian: apt-get install gunicorn python3-flask nodejs node-express php-cli" >&2; exit 1; }
 	PROBITY_RECEIVERS=1 $(GO) test -v -count=1 -timeout 10m ./tests/receivers
+
+openapi: ## api/openapi.yaml by the rules of Spectral and Redocly; needs Node
+	cd tools/openapi && npm ci --silent && npm run --silent lint
 
 # The first run takes some ten minutes: Debian's packages are fetched, and maddy is compiled.
 mta: root ## verdicts on mailboxes of real mail servers, each in a system of its own (MTA_CACHE); as root, with debootstrap

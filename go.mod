@@ -6,6 +6,7 @@ go 1.26.0
 ignore (
 	./api/web/node_modules
 	./tools/lists/node_modules
+	./tools/openapi/node_modules
 )
 
 require (

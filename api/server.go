@@ -96,7 +96,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		return nil, err
 	}
 	s.widgetPage, s.reasonsBody = httpd.NewPage(widgetScript, "text/javascript; charset=utf-8"), reasons.JSON()
-	if s.descriptionPage, err = apidocs.Description(descriptionJSON); err != nil {
+	if s.descriptionPage, err = apidocs.Description(descriptionJSON, cfg.PublicURL); err != nil {
 		return nil, err
 	}
 	if s.docsPage, err = apidocs.Page(web.Dist); err != nil {

@@ -14,7 +14,7 @@ import (
 func TestDescriptionIsForCustomers(t *testing.T) {
 	whole, err := os.ReadFile("../openapi.json")
 	require.NoError(t, err)
-	description, err := Description(whole)
+	description, err := Description(whole, "")
 	require.NoError(t, err)
 	var all, shown struct {
 		Paths      map[string]any
@@ -49,5 +49,20 @@ func TestPageOfProgramWithoutNode(t *testing.T) {
 	for _, p := range []string{page.Policy, built.Policy} {
 		require.Contains(t, p, "default-src 'none'; script-src 'self';")
 		require.NotContains(t, p, "http")
+	}
+}
+
+// TestDescriptionNamesItsServer: a client that is made from the served description calls the server that clients reach.
+func TestDescriptionNamesItsServer(t *testing.T) {
+	whole, err := os.ReadFile("../openapi.json")
+	require.NoError(t, err)
+	const public = "https://verify.example.org"
+	for publicURL, want := range map[string]string{"": "/", public: public} {
+		description, err := Description(whole, publicURL)
+		require.NoError(t, err)
+		var shown struct{ Servers []struct{ URL string } }
+		require.NoError(t, json.Unmarshal(description.Body, &shown))
+		require.Len(t, shown.Servers, 1)
+		require.Equal(t, want, shown.Servers[0].URL)
 	}
 }

@@ -25,9 +25,10 @@ func (n docNode) at(reference string) docNode {
 	return n
 }
 
-// Description makes /openapi.json from the whole description, as JSON.
-func Description(whole []byte) (httpd.Page, error) {
-	root, err := publicDescription(whole)
+// Description makes /openapi.json from the whole description, as JSON. publicURL is how clients reach the server, or
+// empty.
+func Description(whole []byte, publicURL string) (httpd.Page, error) {
+	root, err := publicDescription(whole, publicURL)
 	if err != nil {
 		return httpd.Page{}, fmt.Errorf("openapi.json: %w", err)
 	}
@@ -39,8 +40,9 @@ func Description(whole []byte) (httpd.Page, error) {
 }
 
 // publicDescription is the public part of the description: the API for customers. The paths for admins and the
-// dashboard, and the components that only they use, are left out; openapi.yaml has them all.
-func publicDescription(whole []byte) (root docNode, err error) {
+// dashboard, and the components that only they use, are left out; openapi.yaml has them all. It names the server at
+// publicURL, unless that is empty.
+func publicDescription(whole []byte, publicURL string) (root docNode, err error) {
 	if err := json.Unmarshal(whole, &root); err != nil {
 		return nil, err
 	}
@@ -50,6 +52,9 @@ func publicDescription(whole []byte) (root docNode, err error) {
 		if path == "/" || slices.ContainsFunc([]string{"/v1/admin/", "/v1/dash/", "/app", "/assets/"}, internal) {
 			delete(paths, path)
 		}
+	}
+	if publicURL != "" {
+		root["servers"] = []any{map[string]any{"url": publicURL}}
 	}
 	root["security"] = []any{map[string]any{"apiKey": []any{}}}
 	tags, _ := root["tags"].([]any)

@@ -195,6 +195,8 @@ var importRules = map[string][]string{
 	"tests/process":   {"..."},
 	"tests/packaged":  {"bench/sim/...", "tests/harness"},
 	"tests/published": {},
+	"clients/go":      {},
+	"tests/clients":   {"clients/go", "tests/harness"},
 	"tests/receivers": {"tests/harness"},
 }
 

@@ -1,0 +1,6 @@
+// Package clients uses the clients of folder clients as their documents say, each against a demo: the program with its
+// simulated internet.
+//
+//   - Every POST is answered 503 once, after the server has taken it: a client repeats it, and nothing happens twice.
+//   - What a client says is compared with what the server says to a plain request.
+package clients

@@ -6,8 +6,8 @@
 // Terms: a Queue is all domains of one host of one MX set. A decoy is a random recipient of a domain: its catch-all
 // check. An acceptance of a receiver that may stop refusing, and has refused a recipient in this hour, is unconfirmed
 // until the host has refused another after it (unconfirmed.go). The control of a host is a recipient that it has
-// accepted (control.go). A decoy that is accepted after half of an hour's refusals is suspect (suspect_decoy.go). What a
-// host has shown so far, and what its answers prove of one another, are values that know no probe (evidence.go).
+// accepted (control.go). A decoy that is accepted after half of an hour's refusals is suspect (suspect_decoy.go).
+// What a host has shown so far, and what its answers prove of one another, are values that know no probe (evidence.go).
 //
 // An example: three addresses of a domain at a receiver that no provider matches, in one list.
 //

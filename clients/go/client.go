@@ -30,7 +30,7 @@ type Client struct {
 }
 
 // New makes a client of the server at a URL.
-func New(url, key string) *Client { return &Client{URL: strings.TrimSuffix(url, "/"), Key: key} }
+func New(server, key string) *Client { return &Client{URL: strings.TrimSuffix(server, "/"), Key: key} }
 
 // Error is an answer that is not 2xx.
 type Error struct {

@@ -139,7 +139,7 @@ func live(t *testing.T, d *debian) {
 // files are the paths of all files and folders of the system's own file system.
 func (d *debian) files(t *testing.T) (all []string) {
 	t.Helper()
-	require.NoError(t, filepath.WalkDir(d.root, func(path string, entry fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir(d.root, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

@@ -37,15 +37,16 @@ async function furnish(page, fleet) {
   return { list: some(2000), job, fair, paused, bo: users[0] };
 }
 
-/** pictures are those of the documents: their names, the scenes or pages that they are of, and how light these are. */
+/** pictures are those of the documents: their names, the scenes or pages that they are of, how light these are, and
+ * where they begin, if not at the top. */
 const pictures = (at, named) => [
   ["overview", at(""), "light"],
   ["verify", named("verify-answer"), "light"],
   ["upload", named("lists-preview"), "light"],
   ["job", named("job"), "light"],
-  ["job-receivers", at(`lists/${named.things.job}?tab=receivers`), "light"],
+  ["job-receivers", at(`lists/${named.things.job}?tab=receivers`), "light", "[role=tablist]"],
   ["job-paused", named("job-paused"), "dark"],
-  ["callback", named("job-callback"), "light"],
+  ["callback", named("job-callback"), "light", "[role=tablist]"],
   ["logs", at("logs?tab=verifications"), "light"],
   ["usage", at("settings/usage"), "light"],
   ["operations", at("operator"), "light"],
@@ -64,13 +65,15 @@ async function draw(page, base, things) {
   const named = Object.assign((name) => all.get(name), { base, things });
   const at = (place) => (page) => page.goto(`${base}/app/${place}`);
   await page.setViewportSize({ width: 1100, height: 780 });
-  for (const [name, show, colorScheme] of pictures(at, named)) {
+  for (const [name, show, colorScheme, from] of pictures(at, named)) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     await page.goto("about:blank");
     await show(page);
     await page.locator("h1").first().waitFor();
     await settled(page);
     await page.mouse.move(0, 0);
+    // The head of the page stays above what is scrolled to.
+    if (from) await page.locator(from).evaluate((e) => scrollTo({ top: e.getBoundingClientRect().top + scrollY - 80, behavior: "instant" }));
     const path = join(out, name + ".png");
     await page.screenshot({ path });
     const { size } = await stat(path);

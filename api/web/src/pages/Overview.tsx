@@ -75,7 +75,7 @@ export function Overview() {
       )}
       {failing.length > 0 && (
         <Warning title={failing.length === 1 ? "The callback of a job is failing" : `The callbacks of ${number(failing.length)} jobs are failing`}>
-          The receiver has not accepted them yet. See its answers:{" "}
+          The receiver has not accepted {failing.length === 1 ? "it" : "them"} yet. See its answers:{" "}
           {failing.slice(0, 5).map((j, i) => (
             <Fragment key={j.job_id}>
               {i > 0 && ", "}

@@ -145,7 +145,7 @@ function Part({ title }: { title: ReactNode }) {
 function Places({ list, go }: { list: Place[]; go: () => void }) {
   const path = useRouterState({ select: (s) => s.location.pathname });
   return list.map((p) => {
-    const active = p.to === "/" ? path === "/" : path === p.to || path.startsWith(p.to + "/");
+    const active = path === p.to || (p.to !== "/" && p.to !== "/operator" && path.startsWith(p.to + "/")); // the homes are above other pages
     return (
       <NavLink
         key={p.to}

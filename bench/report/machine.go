@@ -1,12 +1,6 @@
 package report
 
-import (
-	"os"
-	"runtime"
-	"strings"
-
-	"github.com/prometheus/procfs"
-)
+import "runtime"
 
 // Machine describes where a report was made. Numbers of different machines must not be compared.
 type Machine struct {
@@ -22,18 +16,6 @@ type Machine struct {
 // ReadMachine reads the data of this system.
 func ReadMachine() Machine {
 	m := Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version()}
-	if kernel, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
-		m.Kernel = strings.TrimSpace(string(kernel))
-	}
-	fs, err := procfs.NewDefaultFS()
-	if err != nil {
-		return m
-	}
-	if cpus, err := fs.CPUInfo(); err == nil && len(cpus) > 0 {
-		m.CPU = cpus[0].ModelName
-	}
-	if mem, err := fs.Meminfo(); err == nil && mem.MemTotalBytes != nil {
-		m.MemoryMB = int(*mem.MemTotalBytes >> 20)
-	}
+	m.readHardware()
 	return m
 }

@@ -383,6 +383,16 @@ func TestResultFormats(t *testing.T) {
 		require.Equal(t, string(plain.body), string(b))
 		require.EqualValues(t, len(stored.body), job["results_bytes"])
 	})
+	t.Run("byte order mark", func(t *testing.T) {
+		const mark = "\ufeff"
+		marked := w.get(path+"?bom=true", w.key)
+		require.Equal(t, mark+string(plain.body), string(marked.body))
+		require.NotEqual(t, plain.header.Get("ETag"), marked.header.Get("ETag"))
+		// one is enough
+		had := w.uploadAndWait(w.key, part{"file", "excel.csv", mark + smallList})["results_url"].(string)
+		require.Equal(t, string(w.get(had, w.key).body), string(w.get(had+"?bom=true", w.key).body))
+		require.Equal(t, 1, strings.Count(string(w.get(had+"?bom=true", w.key).body), mark))
+	})
 	t.Run("filters", func(t *testing.T) {
 		valid := w.get(path+"?status=VALID", w.key)
 		require.Equal(t, 3, strings.Count(string(valid.body), "\n"), "%s", valid.body)
@@ -392,7 +402,7 @@ func TestResultFormats(t *testing.T) {
 		require.Equal(t, 2, strings.Count(string(lines.body), "\n"))
 		require.Equal(t, 2, strings.Count(string(lines.body), `,"input":{`), "%s", lines.body)
 		for _, bad := range []string{"status=valid", "status=", "status=VALID,", "format=xml", "compress=br",
-			"partial=maybe"} {
+			"partial=maybe", "bom=yes", "format=jsonl&bom=true"} {
 			require.Equal(t, 422, w.get(path+"?"+bad, w.key).status, bad)
 		}
 	})

@@ -102,6 +102,12 @@ func readFilter(c *call) (f results.Filter, err error) {
 			return f, httpd.Refuse(httpd.Unacceptable, "compress must be none, gzip or zstd.")
 		}
 	}
+	if f.BOM, err = c.QueryFlag("bom"); err != nil {
+		return f, err
+	}
+	if f.BOM && f.Format != results.CSV {
+		return f, httpd.Refuse(httpd.Unacceptable, "bom is for format=csv: JSON lines begin with no byte order mark.")
+	}
 	if f.Partial, err = c.QueryFlag("partial"); err != nil {
 		return f, err
 	}
@@ -185,6 +191,9 @@ func etagOf(j *store.Job, f results.Filter, stored results.Form) string {
 		return `"` + sum + `"`
 	}
 	tag := fmt.Sprintf("%s-%s-%s", sum, f.Format, f.Compress)
+	if f.BOM {
+		tag += "-bom"
+	}
 	for _, s := range f.Status {
 		tag += "-" + s.String()
 	}

@@ -15,15 +15,16 @@ import (
 // Delimiters are the characters that can part cells, in the order in which they are tried.
 const Delimiters = ",;\t|"
 
-var bom = []byte("\xef\xbb\xbf")
+// BOM is the byte order mark of a file in UTF-8.
+const BOM = "\xef\xbb\xbf"
 
 // readPreamble detects the dialect from the first record and moves the header from the pending bytes to the preamble.
 func (r *Reader) readPreamble(o Options) error {
 	if err := r.fill(BlockBytes); err != nil {
 		return err
 	}
-	if bytes.HasPrefix(r.pending, bom) {
-		r.takePreamble(len(bom))
+	if bytes.HasPrefix(r.pending, []byte(BOM)) {
+		r.takePreamble(len(BOM))
 	}
 	r.dialect.CR = endsWithCR(r.pending)
 	candidates := Delimiters

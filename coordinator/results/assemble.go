@@ -1,6 +1,7 @@
 package results
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -174,6 +175,9 @@ func (a *Assembly) Write(ctx context.Context, w io.Writer) error {
 			ours = append(slices.Clone(ours), details.Columns[:]...)
 		}
 		head := a.dialect.AppendPreamble(nil, a.upload.Preamble, ours)
+		if a.filter.BOM && !bytes.HasPrefix(head, []byte(csvfile.BOM)) {
+			head = slices.Concat([]byte(csvfile.BOM), head)
+		}
 		if err := a.writePacked(w, head); err != nil {
 			return err
 		}

@@ -35,6 +35,7 @@ const (
 type Form struct {
 	Format   Format
 	Compress Compress
+	BOM      bool // CSV begins with the byte order mark of UTF-8, by which Excel knows the encoding
 }
 
 // Filter says which rows of a job are wanted, and how. The zero value is the whole file as plain CSV.

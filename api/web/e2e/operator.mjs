@@ -52,6 +52,7 @@ export function operator(step) {
     const { page } = t;
     const answer = await refusedAddress(t);
     await nav(page, "Cluster");
+    assert.deepEqual(await page.locator("nav [aria-current=page]").allTextContents(), ["Cluster"], "the menu marks one page");
     const row = page.getByRole("region", { name: "Quarantines" }).getByRole("row", { name: new RegExp(answer.details.mx_host.replaceAll(".", "\\.")) });
     await row.getByText("blocked using").waitFor();
     await row.getByText("generic/test-walled").waitFor();

@@ -145,7 +145,8 @@ function Part({ title }: { title: ReactNode }) {
 function Places({ list, go }: { list: Place[]; go: () => void }) {
   const path = useRouterState({ select: (s) => s.location.pathname });
   return list.map((p) => {
-    const active = path === p.to || (p.to !== "/" && p.to !== "/operator" && path.startsWith(p.to + "/")); // the homes are above other pages
+    const home = p.to === "/" || p.to === "/operator"; // it is above other pages in the path
+    const active = path === p.to || (!home && path.startsWith(p.to + "/"));
     return (
       <NavLink
         key={p.to}
@@ -154,7 +155,7 @@ function Places({ list, go }: { list: Place[]; go: () => void }) {
         active={active}
         variant="light"
         onClick={go}
-        renderRoot={(props) => <Link to={p.to} {...props} aria-current={active ? "page" : undefined} />}
+        renderRoot={(props) => <Link to={p.to} {...props} activeOptions={{ exact: home }} aria-current={active ? "page" : undefined} />}
         style={{ borderRadius: "var(--mantine-radius-md)" }}
         styles={{ root: active ? { background: "var(--info-soft)", color: "var(--info)" } : {} }}
       />

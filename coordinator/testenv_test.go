@@ -104,9 +104,17 @@ type fakeProber struct {
 var epoch = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
 func fakeVerdict(a engine.Address) engine.Verdict {
-	reasons := []engine.Reason{engine.ReasonNone, engine.ReasonMailboxNotFound, engine.ReasonCatchAll,
+	return fakeVerdictAt(int(xxh3.HashString(a.Folded()) % fakeReasons))
+}
+
+// fakeReasons is how many verdicts fakeVerdictAt has. One of them is a refusal.
+const fakeReasons = 5
+
+// fakeVerdictAt returns one verdict after the other.
+func fakeVerdictAt(i int) engine.Verdict {
+	reasons := [fakeReasons]engine.Reason{engine.ReasonNone, engine.ReasonMailboxNotFound, engine.ReasonCatchAll,
 		engine.ReasonTimeout, engine.ReasonNone}
-	r := reasons[xxh3.HashString(a.Folded())%uint64(len(reasons))]
+	r := reasons[i%fakeReasons]
 	v := engine.VerdictFor(r, "fake/rule", 0, epoch)
 	v.ProviderName, v.SMTPValid = "other", r == engine.ReasonNone
 	return v

@@ -278,6 +278,34 @@ func TestBlocksInTheWordsOfAnUnknownUser(t *testing.T) {
 	}
 }
 
+// TestBlockThatEndsUnseen: a receiver that blocks a source in the words of an unknown user, and soon closes its
+// connections until the block is over. Then the control is accepted again, and says nothing about the block.
+func TestBlockThatEndsUnseen(t *testing.T) {
+	for _, most := range []int{2, 4, 6} {
+		for _, told := range []int{1, 3, 6} {
+			checkLiar(t, func() liar {
+				refused, left, blocked := 0, 0, time.Time{}
+				script := func(local, domain string) string {
+					switch {
+					case time.Now().Before(blocked) && left == 0:
+						return ""
+					case time.Now().Before(blocked):
+						left--
+						return unknownReply
+					case !exists(local):
+						refused++
+						if refused == most {
+							refused, left, blocked = 0, told, time.Now().Add(10*time.Minute)
+						}
+					}
+					return honest(local, domain)
+				}
+				return liar{connection: func() rcptScript { return script }}
+			})
+		}
+	}
+}
+
 // TestTruthForSomeRecipientsOfAConnection: a receiver that refuses every recipient of a connection once it has accepted
 // a few, or answered a few, in the words of an unknown user.
 func TestTruthForSomeRecipientsOfAConnection(t *testing.T) {

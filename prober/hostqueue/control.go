@@ -93,7 +93,7 @@ func (q *Queue) settleWithoutControl(now time.Time) {
 const maxControlWait = 2 * time.Hour
 
 // SettleOverdue settles the refusals that have waited too long, and those that a single call waits for while no control
-// is known. They count, unless the host refused its control last.
+// is known. They count where the host has accepted no recipient: it looks like one without mailboxes.
 func (s *Set) SettleOverdue(now time.Time) {
 	done := map[*Queue]bool{}
 	for _, d := range s.domains {
@@ -103,7 +103,7 @@ func (s *Set) SettleOverdue(now time.Time) {
 		}
 		done[q] = true
 		last := believed
-		if q.memory.doubtful {
+		if q.hasControl() {
 			last = disbelieved
 		}
 		q.settle(now, func(p *Probe) ruling {
@@ -221,7 +221,8 @@ func (r *Replies) DeliverControl(a Answer) (refused bool) {
 				switch refused := &p.answered; {
 				case !refused.carried || refused.number > r.group.answersAtSend:
 					return waits
-				case refused.in > r.group.controlledTo || refused.refusedBefore > m.acceptsAfter:
+				case refused.in > r.group.controlledTo || refused.refusedBefore > m.acceptsAfter,
+					r.Now.Sub(q.set.answeredAt(p)) > q.set.ConfirmTime(): // a block may have ended since
 					return disbelieved
 				}
 				return believed
@@ -238,8 +239,10 @@ func (r *Replies) DeliverControl(a Answer) (refused bool) {
 			m.suspectedMost = 1
 		}
 		q.settle(r.Now, func(p *Probe) ruling { return disbelieved.when(ended(p) || on.Answers == 0) })
-	default: // it says nothing about the host
+	case a.Finding.Meaning == engine.MailboxFull: // the host does not refuse everybody
 		q.settle(r.Now, func(p *Probe) ruling { return believed.when(ended(p)) })
+	default: // it says nothing about the host: another connection may
+		q.carry(on)
 	}
 	return refused
 }

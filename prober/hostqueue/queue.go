@@ -223,11 +223,15 @@ func (s *Set) Withdraw(p *Probe, evenAnswered bool) bool {
 	return true
 }
 
-// TakeQueued takes all probes out that wait to be asked or for a control; of a queue, or of all for nil.
+// TakeQueued takes all probes out that wait to be asked or for a control; of a queue, or of all for nil. A refusal that
+// waits for a known control is not believed.
 func (s *Set) TakeQueued(of *Queue) []*Probe {
 	waitsForDecoy := func(p *Probe) bool { return p.inList == &p.domain.decoy.waiting }
 	all := slices.DeleteFunc(s.Unsent(of), waitsForDecoy)
 	for _, p := range all {
+		if q := p.domain.queue; p.inList == &q.uncontrolled && q.hasControl() {
+			p.disbelieve()
+		}
 		s.dequeue(p)
 	}
 	return all

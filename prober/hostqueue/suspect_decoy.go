@@ -80,13 +80,13 @@ func (r *Replies) refusedInDoubtfulPlace(d *Domain, seen *engine.Sighting, behin
 }
 
 // unanswered handles a decoy or control of a group without a reply. If the queue may not connect now, the probes that
-// wait for the decoy go on without it. Refusals of connections that have ended do not wait for a control any more: they
-// would for a third connection.
+// wait for the decoy go on without it, and refusals of connections that have ended are not believed: whether the host
+// refused everybody then is not known.
 func (r *Replies) unanswered(to Recipient, u *Unanswered, tried bool) {
 	d, decoy := to.Domain, &to.Domain.decoy
 	if to.Control {
 		r.queue.controlsInFlight--
-		r.queue.settle(r.Now, func(p *Probe) ruling { return believed.when(p.answered.carried) })
+		r.queue.settle(r.Now, func(p *Probe) ruling { return disbelieved.when(p.answered.carried && !u.MayConnect()) })
 		return
 	}
 	if tried {

@@ -282,7 +282,7 @@ func TestBlocksInTheWordsOfAnUnknownUser(t *testing.T) {
 // connections until the block is over. Then the control is accepted again, and says nothing about the block.
 func TestBlockThatEndsUnseen(t *testing.T) {
 	for _, most := range []int{2, 4, 6} {
-		for _, told := range []int{1, 3, 6} {
+		for _, more := range []int{1, 3, 6} {
 			checkLiar(t, func() liar {
 				refused, left, blocked := 0, 0, time.Time{}
 				script := func(local, domain string) string {
@@ -295,7 +295,7 @@ func TestBlockThatEndsUnseen(t *testing.T) {
 					case !exists(local):
 						refused++
 						if refused == most {
-							refused, left, blocked = 0, told, time.Now().Add(10*time.Minute)
+							refused, left, blocked = 0, more, time.Now().Add(10*time.Minute)
 						}
 					}
 					return honest(local, domain)

@@ -42,6 +42,7 @@ func TestOneTaskOfAnAccountRuns(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		done()
 		time.Sleep(65 * time.Second)
+		synctest.Wait()
 		require.EqualValues(t, 64, ended.Load(), "never two at once")
 		require.Empty(t, turns.running)
 	})

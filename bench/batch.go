@@ -3,9 +3,6 @@ package bench
 import (
 	"context"
 	"encoding/json"
-
-	"probity/bench/process"
-	"probity/bench/report"
 )
 
 // The loads of the batch scenario.
@@ -88,29 +85,9 @@ func measureBatchesWithJob(ctx context.Context, t *Trial, s *service, l load, ad
 	if l.bodies, err = batchBodies(addresses, smallBatch); err != nil {
 		return err
 	}
-	l.name, l.rate, l.connections = "with_job", batchRate, withJobConnections
-	l.duration = loadTime(t)
-	before := process.ReadUsage()
-	count, err := l.run(ctx)
-	if err != nil {
+	l.name, l.rate = "with_job", batchRate
+	if _, err := runWithJob(ctx, t, s, l, job.ID, 0); err != nil {
 		return err
 	}
-	process.ReportStolen(t.Report, "with_job_stolen", before, process.ReadUsage())
-	now, err := s.job(ctx, s.keys[0], job.ID)
-	if err != nil {
-		return err
-	}
-	if now.finished() {
-		t.Note("the job was finished before the load was: give more --rows")
-	}
-	reportLoad(t, "with_job", count)
-	t.Metric("with_job_rows_per_second", ratio(float64(now.Processed), count.Elapsed.Seconds()), "rows/s")
-	t.AtMost("with_job_errors", 0)
-	t.Metric("rows", float64(t.rows), "")
-	t.reportPeak("peak_memory", s.Peak())
-	t.Plots.Memory = []report.Series{process.MemorySeries("serve", s.Samples())}
-	if err := s.cancel(ctx, s.keys[0], job.ID); err != nil {
-		return err
-	}
-	return s.follow(ctx, s.keys[0], job.ID, pollEvery, func(jobRecord) {})
+	return endWithJob(ctx, t, s, job.ID)
 }

@@ -203,40 +203,51 @@ func measureWithJob(ctx context.Context, t *Trial, s *service, l load, bodies []
 	done := 0
 	for _, rate := range withJobRates {
 		t.logProgress(fmt.Sprintf("cached addresses at %d requests/s while a job runs", rate.perSecond))
-		l.name = rate.name
-		l.connections = withJobConnections
-		l.bodies = bodies
-		l.rate = rate.perSecond
-		l.duration = loadTime(t)
-		before := process.ReadUsage()
-		count, err := l.run(ctx)
+		l.name, l.rate, l.bodies = rate.name, rate.perSecond, bodies
+		done, err = runWithJob(ctx, t, s, l, job.ID, done)
 		if err != nil {
 			return err
 		}
-		process.ReportStolen(t.Report, rate.name+"_stolen", before, process.ReadUsage())
-		now, err := s.job(ctx, s.keys[0], job.ID)
-		if err != nil {
-			return err
-		}
-		if now.finished() {
-			t.Note("the job was finished before the load of %d requests/s was: give more --rows", rate.perSecond)
-		}
-		reportLoad(t, rate.name, count)
-		t.Metric(rate.name+"_rows_per_second", ratio(float64(now.Processed-done), count.Elapsed.Seconds()), "rows/s")
 		t.AtMost(rate.name+"_p50", 150)
 		if rate.p99 > 0 {
 			t.AtMost(rate.name+"_p99", rate.p99)
 		}
-		t.AtMost(rate.name+"_errors", 0)
-		done = now.Processed
 	}
+	return endWithJob(ctx, t, s, job.ID)
+}
+
+// runWithJob sends a load while a job runs, of which so many rows are done, and reports both. It returns how many rows
+// are done then.
+func runWithJob(ctx context.Context, t *Trial, s *service, l load, jobID string, done int) (processed int, err error) {
+	l.connections, l.duration = withJobConnections, loadTime(t)
+	before := process.ReadUsage()
+	count, err := l.run(ctx)
+	if err != nil {
+		return 0, err
+	}
+	process.ReportStolen(t.Report, l.name+"_stolen", before, process.ReadUsage())
+	now, err := s.job(ctx, s.keys[0], jobID)
+	if err != nil {
+		return 0, err
+	}
+	if now.finished() {
+		t.Note("the job was finished before the load of %d requests/s was: give more --rows", l.rate)
+	}
+	reportLoad(t, l.name, count)
+	t.Metric(l.name+"_rows_per_second", ratio(float64(now.Processed-done), count.Elapsed.Seconds()), "rows/s")
+	t.AtMost(l.name+"_errors", 0)
+	return now.Processed, nil
+}
+
+// endWithJob reports what the service used, and ends the job that ran meanwhile.
+func endWithJob(ctx context.Context, t *Trial, s *service, jobID string) error {
 	t.Metric("rows", float64(t.rows), "")
 	t.reportPeak("peak_memory", s.Peak())
 	t.Plots.Memory = []report.Series{process.MemorySeries("serve", s.Samples())}
-	if err := s.cancel(ctx, s.keys[0], job.ID); err != nil {
+	if err := s.cancel(ctx, s.keys[0], jobID); err != nil {
 		return err
 	}
-	return s.follow(ctx, s.keys[0], job.ID, pollEvery, func(jobRecord) {})
+	return s.follow(ctx, s.keys[0], jobID, pollEvery, func(jobRecord) {})
 }
 
 // reportLoad reports one load under a name.

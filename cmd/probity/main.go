@@ -44,6 +44,7 @@ type cli struct {
 	Receipt    receiptCmd      `cmd:"" help:"Check a signed verdict."`
 	Compare    compareCmd      `cmd:"" help:"Another verifier's results next to ours: where they disagree, by receiver, with our evidence."`
 	Feedback   feedbackCmd     `cmd:"" help:"Report what became of messages to a running server."`
+	MCP        mcpCmd          `cmd:"" name:"mcp" help:"Tools for assistants on standard input and output (Model Context Protocol): verify, explain, ask about jobs."`
 	Version    versionCmd      `cmd:"" help:"Print the version."`
 	Licences   licencesCmd     `cmd:"" help:"Print the licences of this program and of all that it contains."`
 	Completion completionCmd   `cmd:"" help:"Print a completion script for bash, zsh or fish."`

@@ -3,4 +3,5 @@
 //
 //   - Every POST is answered 503 once, after the server has taken it: a client repeats it, and nothing happens twice.
 //   - What a client says is compared with what the server says to a plain request.
+//   - So are the tools of `probity mcp`, as an assistant calls them.
 package clients

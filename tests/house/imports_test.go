@@ -79,6 +79,7 @@ var importRules = map[string][]string{
 	"prober/doctor":       {"engine/..."},
 	"coordinator/csvfile": {"engine"},
 	"internal/apiclient":  {"internal/wholefile"},
+	"internal/mcptools":   {"internal/apiclient"},
 	"internal/datafolder": {"internal/wholefile"},
 	"internal/console":    {},
 	"internal/memnet":     {},

@@ -54,17 +54,20 @@ func (c *columnCheck) verdict(d Dialect) error {
 	if c.cells < leastChecked || c.addresses*leastShare >= c.cells {
 		return nil
 	}
-	column := strconv.Itoa(d.Column + 1)
-	if d.HasHeader {
-		column = fmt.Sprintf("%s (%s)", show(d.Name), column)
+	column, delimiter := "column "+strconv.Itoa(d.Column+1), fmt.Sprintf(" (delimiter %q)", d.Delimiter)
+	switch {
+	case d.JSON:
+		column, delimiter = "member "+show(d.Name), ""
+	case d.HasHeader:
+		column = fmt.Sprintf("column %s (%d)", show(d.Name), d.Column+1)
 	}
 	count := "almost none"
 	if c.addresses == 0 {
 		count = "none"
 	}
-	return refuse(Unacceptable, 0, "%s of the first %d cells of the column %s looks like an e-mail address "+
-		"(delimiter %q), for example %s: name another column with email_column, or verify this one with column_check=false",
-		count, c.cells, column, d.Delimiter, strings.Join(c.others, ", "))
+	return refuse(Unacceptable, 0, "%s of the first %d cells of the %s looks like an e-mail address%s, "+
+		"for example %s: name another column with email_column, or verify this one with column_check=false",
+		count, c.cells, column, delimiter, strings.Join(c.others, ", "))
 }
 
 // looksLikeAddress reports whether a cell has the shape of an address, right or wrong: an @ with something on both

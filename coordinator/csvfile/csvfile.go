@@ -70,6 +70,7 @@ type Dialect struct {
 	Widest    int    `json:"widest"`      // cells of the widest row, header included
 	CRLF      bool   `json:"crlf"`        // line end of the first line, for rows that have none
 	CR        bool   `json:"cr"`          // every line ends with CR, and LF is a character as any other
+	JSON      bool   `json:"json"`        // it was sent as JSON lines; its blocks are CSV
 }
 
 // newline is the last byte of each line.

@@ -1,4 +1,5 @@
-// Package csvfile turns an uploaded CSV file into blocks of rows, and rows back into CSV with cells appended.
+// Package csvfile turns an uploaded CSV file into blocks of rows, and rows back into CSV with cells appended. A file of
+// JSON lines becomes CSV as it is read.
 //
 // It knows compression (none, gzip, zstd, zip with one file), encodings (UTF-8, UTF-16 with a byte order mark,
 // Windows-1252, Mac OS Roman), delimiters, quotes and line ends. It does not judge addresses: of a row it says only
@@ -6,8 +7,8 @@
 // and starts no goroutine of its own.
 //
 // Invariants:
-//  1. A block holds whole rows, and a row's cells are a span of the block's bytes: for UTF-8 input, the output has
-//     those bytes unchanged.
+//  1. A block holds whole rows, and a row's cells are a span of the block's bytes: for CSV in UTF-8, the output has
+//     those bytes unchanged. For JSON lines it has the text of each member.
 //  2. Memory is one block (1 MiB, or one row of at most 8 MiB), whatever the size of the file.
 //  3. No file makes it panic; a file that it refuses gets an *Error with the line and what to do.
 //  4. Parsing a block again gives the same rows, so that storing its bytes is enough.

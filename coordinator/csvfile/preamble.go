@@ -26,6 +26,9 @@ func (r *Reader) readPreamble(o Options) error {
 	if bytes.HasPrefix(r.pending, []byte(BOM)) {
 		r.takePreamble(len(BOM))
 	}
+	if isJSON, _ := beginsJSON(r.pending); isJSON && o.Delimiter == 0 {
+		return r.readJSONLines(o)
+	}
 	r.dialect.CR = endsWithCR(r.pending)
 	candidates := Delimiters
 	// Spreadsheets write a leading line sep=; with the delimiter.
@@ -211,15 +214,7 @@ func noColumn(seen []record, o Options) error {
 	if at := slices.IndexFunc(best.cells, isAddress); at >= 0 && !o.NoHeader {
 		return refuse(Unacceptable, 1, "the first line has an address in column %[1]d, so it is not a header; if the file has none, use has_header=false and email_column=%[1]d", at+1)
 	}
-	var names []string
-	for i, c := range best.cells {
-		if i == 20 {
-			names = append(names, "…")
-			break
-		}
-		names = append(names, show(c))
-	}
-	found := strings.Join(names, ", ")
+	found := showNames(best.cells)
 	if n, err := strconv.Atoi(o.Column); err == nil {
 		return refuse(Unacceptable, 1, "there is no email_column=%d; columns count from 1, and the first line has %d (delimiter %q): %s", n, len(best.cells), best.delimiter, found)
 	}
@@ -228,4 +223,17 @@ func noColumn(seen []record, o Options) error {
 	}
 	return refuse(Unacceptable, 1, "no column named %q; found %s (delimiter %q); name yours, or give its number, as email_column",
 		cmp.Or(o.Column, "email"), found, best.delimiter)
+}
+
+// showNames lists the first names of columns.
+func showNames(all []string) string {
+	var names []string
+	for i, name := range all {
+		if i == 20 {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, show(name))
+	}
+	return strings.Join(names, ", ")
 }

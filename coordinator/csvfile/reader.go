@@ -44,6 +44,7 @@ type Reader struct {
 	emails   int64
 	line     int64
 	check    *columnCheck // nil with AnyColumn
+	json     *jsonLines   // nil for CSV
 }
 
 // NewReader starts to read a file: it detects compression, encoding and delimiter, and reads the header.
@@ -81,12 +82,23 @@ func NewReader(src io.Reader, o Options) (*Reader, error) {
 // Close frees the decompressor. It does not close the source.
 func (r *Reader) Close() { r.closeSrc() }
 
-// Preamble returns the bytes before the first row, in the encoding of Dialect.
-func (r *Reader) Preamble() []byte { return r.preamble }
+// Preamble returns the bytes before the first row, in the encoding of Dialect. That of JSON lines is final only after
+// Next returned io.EOF.
+func (r *Reader) Preamble() []byte {
+	if r.json != nil {
+		return r.json.header()
+	}
+	return r.preamble
+}
 
-// Dialect returns the dialect of the file; Widest and Encoding are final only after Next returned io.EOF.
+// Dialect returns the dialect of the file; Header, Widest and Encoding are final only after Next returned io.EOF.
 func (r *Reader) Dialect() Dialect {
 	d := r.dialect
+	if r.json != nil {
+		names := r.json.names
+		d.HasHeader, d.Name = true, names[d.Column]
+		d.Header, d.Widest = len(names), len(names)
+	}
 	switch {
 	case r.utf16:
 		d.Encoding = UTF16

@@ -292,3 +292,31 @@ func TestWrongColumnIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3, strings.Count(string(got), ";INVALID;"))
 }
+
+// TestJSONLinesAreAList: each object of a file has a row with its other members, in both forms of a result, and a line
+// that is not an object is named.
+func TestJSONLinesAreAList(t *testing.T) {
+	list, result := writeList(t)
+	require.NoError(t, os.WriteFile(list, []byte(`{"mail":"@","n":7}`+"\n"+`{"x":"a,b","mail":"@@"}`+"\n"), 0o600))
+	c := newListCommand(list, result)
+	c.Column = "mail"
+	require.NoError(t, c.Run(t.Context(), quietConsole()))
+	got, err := os.ReadFile(result)
+	require.NoError(t, err)
+	lines := strings.Split(string(got), "\n")
+	require.Regexp(t, `^mail,n,x,verify_status,`, lines[0])
+	require.Regexp(t, `^@,7,,INVALID,`, lines[1])
+	require.Regexp(t, `^@@,,"a,b",INVALID,`, lines[2])
+
+	c = newListCommand(list, strings.TrimSuffix(result, ".csv")+".jsonl")
+	c.Column = "mail"
+	require.NoError(t, c.Run(t.Context(), quietConsole()))
+	got, err = os.ReadFile(c.Output)
+	require.NoError(t, err)
+	require.Contains(t, string(got), `"input":{"n":"","x":"a,b"}`)
+
+	require.NoError(t, os.WriteFile(list, []byte(`{"mail":"@"}`+"\nmail\n"), 0o600))
+	c.Force = true
+	err = c.Run(t.Context(), quietConsole())
+	require.ErrorContains(t, err, list+": line 2: this line is not JSON")
+}

@@ -28,7 +28,7 @@ import (
 type Command struct {
 	nodeflags.Probing
 	nodeflags.ListChanges
-	Targets     []string      `arg:"" help:"Addresses, or one CSV file, or - for CSV on standard input."`
+	Targets     []string      `arg:"" help:"Addresses, or one file of CSV or JSON lines, or - for one on standard input."`
 	Output      string        `short:"o" help:"Result file of a list; its ending decides: .csv, .csv.gz, .csv.zst, .jsonl. Default: CSV on standard output." placeholder:"FILE"`
 	Force       bool          `help:"A list: write over a result file that is already there."`
 	JSON        bool          `name:"json" help:"Addresses: one JSON object a line."`

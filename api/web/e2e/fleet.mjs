@@ -9,9 +9,9 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 const patience = 90_000; // for a process to be up, on a machine that has other things to do
 
-// The pretend internet's clock runs so much faster; a refusal of us that names a block list holds for hours all the same, so
-// that it can be looked at.
-const speedup = 4000;
+// The pretend internet's clock runs so much faster, unless a test says otherwise; a refusal of us that names a block list holds
+// for hours all the same, so that it can be looked at.
+const usual = 4000;
 const lasting = `
 [[rule]]
 id = "test-walled"
@@ -100,9 +100,9 @@ async function freePort() {
 
 /** startFleet starts everything in a folder, with pages of some origins let in and more flags for the coordinator. A port
  * that another program took meanwhile is another one the next time. */
-export async function startFleet(program, dir, origins, flags = []) {
+export async function startFleet(program, dir, origins, flags = [], speedup = usual) {
   for (let tries = 1; ; tries++) {
-    const fleet = new Fleet(program, join(dir, `try${tries}`));
+    const fleet = new Fleet(program, join(dir, `try${tries}`), speedup);
     try {
       await fleet.start(origins, flags);
       return fleet;
@@ -117,9 +117,10 @@ class Fleet {
   processes = [];
   probers = new Map();
 
-  constructor(program, dir) {
+  constructor(program, dir, speedup) {
     this.program = program;
     this.dir = dir;
+    this.speedup = speedup;
   }
 
   at(name) {
@@ -135,9 +136,9 @@ class Fleet {
   async start(origins, flags) {
     await mkdir(this.dir, { recursive: true });
     for (const what of [["init"], ["coordinator", "hub"], ["node", "p1", "p2"]]) await run(this.program, ["certs", ...what, "--dir", this.at("certs")]);
-    const { stdout: table } = await run(this.program, ["sim", "providers", "--speedup", String(speedup)]);
+    const { stdout: table } = await run(this.program, ["sim", "providers", "--speedup", String(this.speedup)]);
     await writeFile(this.at("providers.toml"), table + lasting);
-    const sim = this.begin(["sim", "serve", "--dns", "127.0.0.1:0", "--smtp-port=-1", "--speedup", String(speedup)]);
+    const sim = this.begin(["sim", "serve", "--dns", "127.0.0.1:0", "--smtp-port=-1", "--speedup", String(this.speedup)]);
     const [, dns, smtp] = await sim.says(/DNS at (\S+), SMTP at port (\d+)/);
     this.mail = ["--dns", dns, "--smtp-port", smtp, "--allow-private-targets", "--providers", this.at("providers.toml")];
     this.gossip = `127.0.0.1:${await freePort()}`;

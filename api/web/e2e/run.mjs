@@ -1,6 +1,6 @@
 // The dashboard and the widget in a real browser, on a real service of several processes, before a pretend mail internet: what
 // customers and operators do. node e2e/run.mjs [PROGRAM [PART...]]; it is skipped, with the reason, where something is missing.
-// The parts run in their order, of which "docs", "faults", "totp", "dialects", "state", "logs" and "newcomer" need no other before them.
+// The parts run in their order, of which "docs", "faults", "totp", "dialects", "state", "logs", "newcomer" and "figures" need no other before them.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -12,6 +12,7 @@ import { customer } from "./customer.mjs";
 import { dialects } from "./dialects.mjs";
 import { docs } from "./docs.mjs";
 import { faults } from "./faults.mjs";
+import { figures } from "./figures.mjs";
 import { startFleet } from "./fleet.mjs";
 import { logs } from "./logs.mjs";
 import { newcomer } from "./newcomer.mjs";
@@ -35,12 +36,13 @@ if (!existsSync(join(here, "../dist/index.html"))) skip("the dashboard is not bu
 
 const steps = [];
 const step = (name, run) => steps.push([name, run]);
-const parts = { docs, faults, totp, dialects, state, logs, newcomer, customer, widget, operator };
+const parts = { docs, faults, totp, dialects, state, logs, newcomer, figures, customer, widget, operator };
 const wanted = process.argv.slice(3);
 for (const [name, add] of Object.entries(parts)) if (wanted.length === 0 || wanted.includes(name)) add(step);
 
 const dir = await mkdtemp(join(tmpdir(), "probity-dashboard-"));
 const began = Date.now();
+const more = []; // what steps started, to be ended
 let fleet, browser, shop, stranger;
 try {
   shop = await openShop();
@@ -57,14 +59,15 @@ try {
   const broken = [];
   page.on("pageerror", (e) => broken.push(e.message));
   page.on("console", (m) => /Content Security Policy/.test(m.text()) && broken.push(m.text()));
-  const t = { fleet, base: fleet.base, email: fleet.email, password: fleet.password, page, list, file, shop, stranger };
+  const t = { fleet, base: fleet.base, email: fleet.email, password: fleet.password, page, list, file, shop, stranger, more };
   for (const [name, run] of steps) {
     const begun = Date.now();
     try {
       await run(t);
     } catch (e) {
-      await page.screenshot({ path: join(here, "failed.png") }).catch(() => {});
-      throw new Error(`${name}: ${e.message} (at ${page.url()}; see e2e/failed.png)`, { cause: e });
+      const shown = t.looker ?? page;
+      await shown.screenshot({ path: join(here, "failed.png") }).catch(() => {});
+      throw new Error(`${name}: ${e.message} (at ${shown.url()}; see e2e/failed.png)`, { cause: e });
     }
     console.log(`ok  ${name} (${Date.now() - begun} ms)`);
   }
@@ -72,6 +75,7 @@ try {
   console.log(`ok  ${steps.length} steps in a browser (${Math.round((Date.now() - began) / 1000)} s)`);
 } finally {
   await browser?.close();
+  for (const one of more) await one();
   await fleet?.stop();
   await shop?.close();
   await stranger?.close();

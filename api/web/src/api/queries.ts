@@ -52,6 +52,13 @@ export const recentJobs = queryOptions({
   refetchInterval: every(3_000),
 });
 
+/** runningJobs are all that run now, however old; more than 100 are no use to a reader. */
+export const runningJobs = queryOptions({
+  queryKey: ["jobs", "running"],
+  queryFn: () => take(api.GET("/v1/verify/bulk", { params: { query: { limit: 100, status: "running" } } })),
+  refetchInterval: 5_000,
+});
+
 export const jobsPage = (status: JobStatus | "", cursor: string) =>
   queryOptions({
     queryKey: ["jobs", "page", status, cursor],

@@ -38,7 +38,7 @@ function Shown({ job: j }: { job: Schemas["OperatorJob"] }) {
       title={titleOf(j)}
       note={
         <>
-          <JobBadge job={j} /> of <OwnerLink id={j.user_id} email={j.user} />, uploaded <Moment at={j.created_at} />
+          <JobBadge job={j} /> of <OwnerLink id={j.user_id} email={j.user} /> · uploaded <Moment at={j.created_at} />
         </>
       }
     >

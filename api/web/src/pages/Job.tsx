@@ -59,15 +59,17 @@ function Found({ job: j }: { job: Job }) {
       tab={over ? `${j.status}: ${titleOf(j)}` : `${Math.floor(j.percent)} %, ${titleOf(j)}`}
       note={
         <>
-          <JobBadge job={j} /> {j.filename && j.filename !== titleOf(j) && (
+          <JobBadge job={j} />{" "}
+          {j.filename && j.filename !== titleOf(j) && (
             <>
-              <Cut text={j.filename} />,{" "}
+              <Cut text={j.filename} /> ·{" "}
             </>
           )}
           uploaded <Moment at={j.created_at} />
           {over && (
             <>
-              , done <Moment at={j.finished_at} />
+              {" "}
+              · done <Moment at={j.finished_at} />
             </>
           )}
         </>
@@ -338,7 +340,7 @@ function Going({ job: j }: { job: Job }) {
       <Stack gap={4} mt="sm">
         {j.pending_retry > 0 && (
           <Text size="sm" c="dimmed">
-            {counted(j.pending_retry, "address was deferred by its server", "addresses were deferred by their servers")} and will be retried after 1, 5, 15 and 60 minutes.
+            {counted(j.pending_retry, "address was deferred by its server", "addresses were deferred by their servers")} and will be retried.
           </Text>
         )}
         {j.status === "paused" && (
@@ -353,7 +355,7 @@ function Going({ job: j }: { job: Job }) {
 
 function Outcome({ job: j }: { job: Job }) {
   const total = statuses.reduce((n, s) => n + j.counts[s], 0);
-  const put = Object.entries(j.reasons).reduce((n, [reason, rows]) => n + (deferred.has(reason) ? rows : 0), 0);
+  const later = Object.entries(j.reasons).reduce((n, [reason, rows]) => n + (deferred.has(reason) ? rows : 0), 0);
   if (total === 0) return <Empty icon="usage" title={isOver(j.status) ? "No rows were verified" : "No verdicts yet"} />;
   return (
     <>
@@ -384,7 +386,7 @@ function Outcome({ job: j }: { job: Job }) {
           </>
         )}
       </Text>
-      {put > 0 && isOver(j.status) && <Recheck job={j} rows={put} />}
+      {later > 0 && isOver(j.status) && <Recheck job={j} />}
     </>
   );
 }
@@ -414,7 +416,7 @@ function Downloads({ job: j }: { job: Job }) {
             leftSection={<Icon name="download" size={16} />}
             rightSection={
               <Text component="span" size="sm" inherit>
-                {counted(rows, "row")}
+                {over || d.status.length === 0 ? counted(rows, "row") : counted(rows, "address", "addresses")}
               </Text>
             }
           >
@@ -475,7 +477,7 @@ function ScorePanel({ job: j }: { job: Job }) {
 }
 
 /** Recheck verifies the rows without a verdict again, as a job of their own. */
-function Recheck({ job: j, rows }: { job: Job; rows: number }) {
+function Recheck({ job: j }: { job: Job }) {
   const client = useQueryClient();
   const navigate = useNavigate();
   const again = useMutation({
@@ -496,7 +498,7 @@ function Recheck({ job: j, rows }: { job: Job; rows: number }) {
   return (
     <Stack gap="xs" mt="sm" align="flex-start">
       <Text size="sm" c="dimmed">
-        {counted(rows, "row")} could not be determined after retries. UNKNOWN rows are free. Verify them again in a day or two, when receivers may answer otherwise.
+        {counted(j.counts.UNKNOWN, "row")} could not be determined after retries. UNKNOWN rows are free. Verify them again in a day or two, when receivers may answer otherwise.
       </Text>
       {again.error && <Trouble error={again.error} />}
       <Group gap="xs">
@@ -724,7 +726,7 @@ function CallbackBadge({ callback: c }: { callback: Schemas["Callback"] }) {
   if (c.status !== "pending" || !last) return <Badge tone={c.status === "delivered" ? "good" : c.status === "pending" ? "busy" : "bad"}>{c.status}</Badge>;
   return (
     <>
-      <Badge tone="bad">failing</Badge> {counted(c.attempts.length, "attempt")}; the last answer: {last.error ?? last.status}
+      <Badge tone="bad">failing</Badge> {counted(last.number, "attempt")}; the last answer: {last.error ?? last.status}
     </>
   );
 }

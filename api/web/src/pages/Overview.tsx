@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { Fragment, useState } from "react";
 import type { Schemas } from "../api/client";
 import { DayBars } from "../charts/Bars";
-import { credits, isOver, recentJobs, usage } from "../api/queries";
+import { credits, isOver, recentJobs, runningJobs, usage } from "../api/queries";
 import { counted, day, duration, number, share } from "../format";
 import { Cut, Empty, Icon, Loaded, Page, Panel, Rows, Stat, Stats, To, Warning, type Column } from "../parts";
 import { FirstRun, useFirstSteps } from "../parts/FirstRun";
@@ -44,7 +44,7 @@ export function Overview() {
   const week = useQuery(usage(7));
   const balance = useQuery(credits);
   const jobs = useQuery(recentJobs);
-  const running = jobs.data?.jobs.filter((j) => !isOver(j.status)) ?? [];
+  const running = useQuery(runningJobs).data;
   const failing = jobs.data?.jobs.filter(callbackFails) ?? [];
   const lasts = balance.data && week.data ? lasting(balance.data.balance, week.data.days) : null;
   const low = balance.data !== undefined && (balance.data.balance < 100 || (lasts !== null && lasts < 7));
@@ -92,7 +92,7 @@ export function Overview() {
         <>
           <div className="panel">
             <Stats>
-              <Stat name="Credits" note={balance.data && balance.data.reserved > 0 ? `${number(balance.data.reserved)} reserved for running jobs` : lasts !== null ? `about ${lengthOf(lasts)} left at this pace` : "1 credit per result; UNKNOWN is free"}>
+              <Stat name="Credits" note={balance.data && balance.data.reserved > 0 ? `${number(balance.data.reserved)} reserved for jobs that are not finished` : lasts !== null ? `about ${lengthOf(lasts)} left at this pace` : "1 credit per result; UNKNOWN is free"}>
                 {balance.data ? number(balance.data.balance) : "…"}
               </Stat>
               <Stat name={`Rows verified, ${span} days`} note={all ? `and ${counted(all.singles, "single check")}` : undefined}>
@@ -104,8 +104,8 @@ export function Overview() {
               <Stat name="Unknown" note="free of charge">
                 {all ? some(all.counts.UNKNOWN, all.rows) : "…"}
               </Stat>
-              <Stat name="Running jobs" note={running.length > 0 ? `${number(running.reduce((n, j) => n + j.total_rows - j.processed, 0))} rows left` : undefined}>
-                {number(running.length)}
+              <Stat name="Running jobs" note={running && running.jobs.length > 0 ? `${number(running.jobs.reduce((n, j) => n + j.total_rows - j.processed, 0))} rows left` : undefined}>
+                {running ? number(running.jobs.length) + (running.next_cursor ? " and more" : "") : "…"}
               </Stat>
             </Stats>
           </div>

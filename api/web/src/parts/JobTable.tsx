@@ -61,7 +61,7 @@ function Going({ job: j }: { job: Job }) {
   if (!isBusy(j)) return <Split counts={j.counts} />;
   return (
     <>
-      <Progress value={j.percent} aria-label={`${titleOf(j)}: ${j.percent} % done`} mb={4} />
+      <Progress value={j.percent} aria-label={`${titleOf(j)}: ${decimal(j.percent)} % done`} mb={4} />
       <Note>
         {decimal(j.percent)} %{j.status !== "paused" && `, ${how.replace(/^[A-Z]/, (c) => c.toLowerCase())}`}
       </Note>

@@ -13,6 +13,7 @@ import (
 	"probity/coordinator"
 	"probity/coordinator/callback"
 	"probity/coordinator/csvfile"
+	"probity/coordinator/fetch"
 	"probity/coordinator/fleet"
 	"probity/store"
 )
@@ -36,6 +37,13 @@ func refusalOf(err error) *httpd.Refusal {
 			return httpd.Refuse(kind, "file: line %d: %s", e.Line, e.Detail)
 		}
 		return httpd.Refuse(kind, "file: %s", e.Detail)
+	}
+	if e, ok := errors.AsType[*fetch.Error](err); ok {
+		kind := httpd.Unacceptable
+		if e.TooLarge {
+			kind = httpd.TooLarge
+		}
+		return httpd.Refuse(kind, "source_url: %s.", e)
 	}
 	r := refusalOfCoordinator(err)
 	if r == nil {
@@ -68,6 +76,8 @@ func refusalOfCoordinator(err error) *httpd.Refusal {
 		return httpd.Busy("No prober is connected, so no mail server can be asked")
 	case errors.Is(err, callback.ErrURL), errors.Is(err, callback.ErrHeaders):
 		return httpd.Refuse(httpd.Unacceptable, "%s.", err)
+	case errors.Is(err, fetch.ErrBusy):
+		return httpd.Busy("Too many lists are being fetched by their URLs")
 	case vfs.IsNoSpaceError(err):
 		return httpd.Busy("The disk is full")
 	}

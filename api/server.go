@@ -21,6 +21,7 @@ import (
 	"probity/coordinator"
 	"probity/coordinator/callback"
 	"probity/coordinator/erase"
+	"probity/coordinator/fetch"
 	"probity/coordinator/singles"
 	"probity/internal/buildinfo"
 	"probity/internal/pipeline"
@@ -38,6 +39,7 @@ type Deps struct {
 	// FS and Scratch are where a copy of an upload is kept while later parts can still change how the file is read.
 	FS      vfs.FS
 	Scratch string
+	Fetcher *fetch.Fetcher // of lists by their URLs; nil: none are fetched
 	// Eraser erases addresses. Its owner calls Run.
 	Eraser  *erase.Eraser
 	History *history.History // of what accounts did; nil: none is kept

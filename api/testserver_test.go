@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"io"
@@ -28,6 +29,8 @@ import (
 	"probity/coordinator"
 	"probity/coordinator/callback"
 	"probity/coordinator/erase"
+	"probity/coordinator/fetch"
+	"probity/coordinator/outward"
 	"probity/coordinator/singles"
 	"probity/engine"
 	"probity/store"
@@ -62,6 +65,7 @@ type testServer struct {
 	user        store.User
 	key         string // of user, with initialCredits
 	testKey     string
+	roots       *x509.CertPool // of servers that lists are fetched from
 }
 
 // fakeNodes are two nodes with a cached verdict each, of which one can be away.
@@ -117,7 +121,7 @@ func (s *syncedBuffer) String() string {
 func newTestServer(t testing.TB, change func(*Config)) *testServer {
 	t.Helper()
 	w := &testServer{t: t, fs: vfs.NewMem(), registry: prometheus.NewRegistry(), log: new(syncedBuffer),
-		contract: newContract(t)}
+		contract: newContract(t), roots: x509.NewCertPool()}
 	w.level.Set(slog.LevelDebug)
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: &w.level}))
 	table := engine.DefaultTable()
@@ -135,17 +139,17 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 		}})
 	w.history, err = history.Open(history.Config{FS: w.fs, Dir: "history", Log: log})
 	require.NoError(t, err)
-	dialer := &net.Dialer{}
+	outwards := outward.New(outward.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Dial: func(ctx context.Context, _ netip.Addr, network, address string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, address)
+		},
+		Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, nil }})
 	callbacks, err := callback.New(callback.Config{Store: w.store, Results: w.coord,
 		Record: func(j *store.Job, c store.Callback) ([]byte, error) {
 			return record.ForCallback("http://probity.test", w.coord.ResultRetention(), j, c)
 		},
 		Single:    func(request string) (*callback.SingleEvent, error) { return singles.Event(w.store, request) },
-		PublicURL: "http://probity.test", Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		Dial: func(ctx context.Context, _ netip.Addr, network, address string) (net.Conn, error) {
-			return dialer.DialContext(ctx, network, address)
-		},
-		Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, nil }})
+		PublicURL: "http://probity.test", Dialer: outwards})
 	require.NoError(t, err)
 	w.late, err = singles.Open(singles.Config{Store: w.store, Coordinator: w.coord, Notify: callbacks.Notify,
 		History: w.history, Log: log})
@@ -160,6 +164,7 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 	}
 	w.server, err = New(cfg, Deps{Store: w.store, Feedback: w.book, Coordinator: w.coord, Callbacks: callbacks,
 		FS: w.fs, Scratch: "data/scratch", Log: log,
+		Fetcher: fetch.New(fetch.Config{Dialer: outwards, RootCAs: w.roots}),
 		Metrics: w.registry, Now: func() time.Time { return time.Now().Add(time.Duration(w.clockOffset.Load())) },
 		History: w.history, Late: w.late, Eraser: erase.New(erase.Config{Store: w.store, Jobs: w.coord.ForErasure(),
 			Caches: &w.nodes, Calls: eraseCalls,

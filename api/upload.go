@@ -65,15 +65,18 @@ func createJob(c *call) error {
 	if err != nil {
 		return err
 	}
-	if file == nil {
-		return httpd.Refuse(httpd.Unacceptable, "file is missing: send the list as a part of that name.")
+	if file == nil && u.form.SourceURL == "" {
+		return httpd.Refuse(httpd.Unacceptable, "file is missing: send the list as a part of that name, or its URL as source_url.")
 	}
 	if err := u.checkCallback(""); err != nil {
 		return err
 	}
-	if u.form.ReadingKnown() || c.srv.deps.FS == nil {
-		err = u.accept(io.TeeReader(file, u.sum), file.FileName())
-	} else {
+	switch {
+	case file == nil:
+		err = u.acceptFromURL()
+	case u.form.ReadingKnown() || c.srv.deps.FS == nil:
+		err = u.accept(io.TeeReader(httpd.FormFile(file), u.sum), file.FileName())
+	default:
 		err = u.acceptWithCopy(file)
 	}
 	if kept, ok := errors.AsType[*storedAnswer](err); ok {
@@ -129,6 +132,20 @@ func (s *Server) checkDiskSpace() error {
 	return nil
 }
 
+// acceptFromURL accepts the file at source_url. All options are known.
+func (u *upload) acceptFromURL() error {
+	deps := u.call.srv.deps
+	if deps.Fetcher == nil {
+		return httpd.Refuse(httpd.Unacceptable, "This server fetches no lists: send the list as file.")
+	}
+	file, err := deps.Fetcher.Open(u.call.srv.http.StopContext(), u.call.identity.User.ID, u.form.SourceURL)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return u.accept(io.TeeReader(file, u.sum), file.Name)
+}
+
 // acceptWithCopy accepts the file as it arrives, and again from a copy if options after it change how it is read.
 func (u *upload) acceptWithCopy(file *multipart.Part) (err error) {
 	fs := u.call.srv.deps.FS
@@ -141,12 +158,12 @@ func (u *upload) acceptWithCopy(file *multipart.Part) (err error) {
 		return fmt.Errorf("scratch: %w", err)
 	}
 	defer func() { err = errors.Join(err, scratch.Close(), fs.Remove(path)) }()
-	copied := io.TeeReader(file, io.MultiWriter(u.sum, &copyingWriter{f: scratch}))
+	copied := io.TeeReader(httpd.FormFile(file), io.MultiWriter(u.sum, &copyingWriter{f: scratch}))
 	err = u.accept(copied, file.FileName())
 	if e, ok := errors.AsType[*csvfile.Error](err); ok && e.Kind == csvfile.Unacceptable {
 		// The rest of the refused file and the parts after it may change how it is read.
 		was := u.form.Options
-		if _, err := io.Copy(io.Discard, httpd.FormFile(copied)); err != nil {
+		if _, err := io.Copy(io.Discard, copied); err != nil {
 			return err
 		}
 		if err := u.finishForm(); err != nil {
@@ -185,6 +202,9 @@ func (u *upload) finishForm() error {
 	} else if more != nil {
 		panic("BUG: a second file was not refused as sent twice")
 	}
+	if u.form.Has("file") && u.form.SourceURL != "" {
+		return httpd.Refuse(httpd.Unacceptable, "file and source_url are both there: send one of them.")
+	}
 	return u.checkCallback(before)
 }
 
@@ -203,7 +223,7 @@ func (u *upload) checkCallback(before string) error {
 func (u *upload) accept(file io.Reader, filename string) error {
 	o := u.form.Options
 	_, err := u.call.srv.deps.Coordinator.Accept(u.call.srv.http.StopContext(),
-		ingest.Upload{Body: httpd.FormFile(file), Options: ingest.Options{
+		ingest.Upload{Body: file, Options: ingest.Options{
 			Account: u.call.identity.User.ID, Key: u.call.identity.Key, Filename: listform.CleanFilename(filename),
 			Reading: o.Reading, Test: u.call.identity.Test,
 			Parts: func(j *store.Job) []store.Part { return u.commitParts(j, o) },

@@ -21,6 +21,7 @@ import (
 	"probity/coordinator/callback"
 	"probity/coordinator/ingest"
 	"probity/coordinator/jobdir"
+	"probity/coordinator/outward"
 	"probity/coordinator/results"
 	"probity/internal/wholefile"
 	"probity/store"
@@ -83,14 +84,14 @@ func TestCallbackOfAJobOverSockets(t *testing.T) {
 func startSender(t *testing.T, w *testEnv) (c *callback.Sender, ended chan error, stop func()) {
 	c, err := callback.New(callback.Config{
 		Store: w.store, Results: w.c, PublicURL: "http://127.0.0.1:8080",
-		Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Record: func(j *store.Job, _ store.Callback) ([]byte, error) {
 			return fmt.Appendf(nil, `{"job_id":%q}`, j.ID), nil
 		},
-		Dial: func(ctx context.Context, _ netip.Addr, network, address string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, address)
-		},
-		Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, nil },
+		Dialer: outward.New(outward.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+			Dial: func(ctx context.Context, _ netip.Addr, network, address string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, network, address)
+			},
+			Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, nil }}),
 	})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())

@@ -17,6 +17,9 @@ import (
 // maxName bounds the name of a job, in bytes.
 const maxName = 200
 
+// maxURL bounds source_url, in bytes.
+const maxURL = 2048
+
 // MaxAge is the greatest max_age, in seconds.
 const MaxAge = 10 * 365 * 86400
 
@@ -24,6 +27,7 @@ const MaxAge = 10 * 365 * 86400
 type Form struct {
 	*httpd.Form
 	Options
+	SourceURL string // of the file, if it is not a part; it may contain a secret
 }
 
 // Options are the parts of an upload that are not the file.
@@ -66,6 +70,12 @@ func (f *Form) set(name, s string) error {
 		if f.CallbackURL == "" {
 			return httpd.Refuse(httpd.Unacceptable, "callback_url is empty: send a URL, or leave the part out.")
 		}
+	case "source_url":
+		f.SourceURL = strings.TrimSpace(s)
+		if f.SourceURL == "" {
+			return httpd.Refuse(httpd.Unacceptable, "source_url is empty: send a URL, or leave the part out.")
+		}
+		return httpd.CheckShown(name, f.SourceURL, maxURL) // refusals show its host
 	case "name":
 		f.Name = s
 		return httpd.CheckShown(name, s, maxName)

@@ -14,19 +14,17 @@ import (
 // maxAttempt bounds one attempt from its first lookup to its last byte: 5,000,000 rows at 200 kB/s.
 const maxAttempt = 2 * time.Hour
 
-// Failures of an attempt without an answer. The receiver's owner reads these texts in the log of attempts.
+// Failures of an attempt without an answer, in addition to those of outward. The receiver's owner reads these texts in
+// the log of attempts.
 var (
-	errNoName    = errors.New("the host name does not resolve")
-	errForbidden = errors.New("the host leads to a private, loopback or reserved address, where callbacks are not sent; " + adviceForPrivate)
-	errConnect   = errors.New("no connection")
-	errTLS       = errors.New("no TLS connection")
-	errLost      = errors.New("the connection was lost before an answer came")
-	errCut       = errors.New("the connection was lost before the whole body was taken")
-	errStalled   = errors.New("timeout: the receiver stopped reading the body for 60 seconds")
-	errNoAnswer  = errors.New("no answer within 15 seconds of the end of the body")
-	errNotHTTP   = errors.New("the answer was not HTTP")
-	errInternal  = errors.New("the results could not be read on our side")
-	errTooSlow   = errors.New("the attempt took over two hours")
+	errTLS      = errors.New("no TLS connection")
+	errLost     = errors.New("the connection was lost before an answer came")
+	errCut      = errors.New("the connection was lost before the whole body was taken")
+	errStalled  = errors.New("timeout: the receiver stopped reading the body for 60 seconds")
+	errNoAnswer = errors.New("no answer within 15 seconds of the end of the body")
+	errNotHTTP  = errors.New("the answer was not HTTP")
+	errInternal = errors.New("the results could not be read on our side")
+	errTooSlow  = errors.New("the attempt took over two hours")
 )
 
 // result is the result of an attempt: a status, or one of the errors above.
@@ -137,7 +135,7 @@ func (s *Sender) attempt(ctx context.Context, d *delivery, inline bool) result {
 		s.cfg.Log.Error("callback cannot be made", "job", d.Job, "error", err)
 		return result{err: errInternal}
 	}
-	conn, err := s.dialer.connect(ctx, d.target)
+	conn, err := s.connect(ctx, d.target)
 	if err != nil {
 		return result{err: err}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/outward"
 	"probity/store"
 )
 
@@ -93,8 +94,8 @@ func TestUnsafeCallbackURLsAreRefused(t *testing.T) {
 }
 
 func TestCallbackReachesAllowedNetworks(t *testing.T) {
-	allow := func(cfg *Config) {
-		cfg.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
+	allow := func(_ *Config, to *outward.Config) {
+		to.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
 	}
 	runTest(t, allow, func(t *testing.T, w *testEnv) {
 		w.name("localhost", netip.IPv6Loopback(), netip.MustParseAddr("127.0.0.1"))
@@ -119,7 +120,7 @@ func TestCallbackIsSafeFromDNSRebinding(t *testing.T) {
 		w.advance(2 * time.Second)
 		log, err := w.store.CallbackLog("j1")
 		require.NoError(t, err)
-		require.Equal(t, errForbidden.Error(), log[0].Error)
+		require.Equal(t, outward.ErrForbidden.Error(), log[0].Error)
 		require.Empty(t, w.dialled)
 		require.Empty(t, inside.all())
 		require.Equal(t, 2, w.lookups["hook.example"], "asked once for the check, and once for the attempt")
@@ -147,9 +148,9 @@ func TestCallbackURLIsCheckedAgainAtDelivery(t *testing.T) {
 
 // A connection to another address than the dialled one is closed if that address is forbidden.
 func TestCallbackChecksTheAddressItReached(t *testing.T) {
-	astray := func(cfg *Config) {
-		dial := cfg.Dial
-		cfg.Dial = func(ctx context.Context, local netip.Addr, network, _ string) (net.Conn, error) {
+	astray := func(_ *Config, to *outward.Config) {
+		dial := to.Dial
+		to.Dial = func(ctx context.Context, local netip.Addr, network, _ string) (net.Conn, error) {
 			return dial(ctx, local, network, "127.0.0.1:80")
 		}
 	}
@@ -159,13 +160,13 @@ func TestCallbackChecksTheAddressItReached(t *testing.T) {
 		w.advance(2 * time.Second)
 		log, err := w.store.CallbackLog("j1")
 		require.NoError(t, err)
-		require.Equal(t, errForbidden.Error(), log[0].Error)
+		require.Equal(t, outward.ErrForbidden.Error(), log[0].Error)
 		require.Empty(t, inside.all())
 	})
 }
 
 func TestCallbackReportsConnectionErrors(t *testing.T) {
-	source := func(cfg *Config) { cfg.Source = netip.MustParseAddr("198.41.9.9") }
+	source := func(_ *Config, to *outward.Config) { to.Source = netip.MustParseAddr("198.41.9.9") }
 	runTest(t, source, func(t *testing.T, w *testEnv) {
 		w.name("six.example", netip.MustParseAddr("2606:4700::1"))
 		w.name("two.example", netip.MustParseAddr("2606:4700::1"), netip.MustParseAddr("198.41.0.9"),
@@ -185,7 +186,7 @@ func TestCallbackReportsConnectionErrors(t *testing.T) {
 		w.waitForState("two", store.CallbackDelivered)
 		w.advance(2 * time.Second)
 		require.Equal(t, "198.41.9.9", <-from)
-		for id, want := range map[string]string{"none": errNoName.Error(), "six": "no address of the kind",
+		for id, want := range map[string]string{"none": outward.ErrNoName.Error(), "six": "no address of the kind",
 			"refused": "connection refused"} {
 			log, err := w.store.CallbackLog(id)
 			require.NoError(t, err)
@@ -197,7 +198,7 @@ func TestCallbackReportsConnectionErrors(t *testing.T) {
 
 func TestCallbackVerifiesCertificates(t *testing.T) {
 	roots := x509.NewCertPool()
-	trusting := func(cfg *Config) { cfg.RootCAs = roots }
+	trusting := func(cfg *Config, _ *outward.Config) { cfg.RootCAs = roots }
 	runTest(t, trusting, func(t *testing.T, w *testEnv) {
 		cert := selfSigned(t, "hook.example")
 		roots.AddCert(cert.Leaf)

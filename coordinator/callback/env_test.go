@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/outward"
 	"probity/internal/memnet"
 	"probity/store"
 )
@@ -32,7 +33,7 @@ type testEnv struct {
 	account   string
 	sender    *Sender
 	stop      func()
-	configure func(*Config)
+	configure func(*Config, *outward.Config)
 
 	mu      sync.Mutex
 	names   map[string][]netip.Addr
@@ -43,7 +44,7 @@ type testEnv struct {
 const receiverAddr = "198.41.0.4" // a public address of the in-memory network
 
 // runTest runs a test in a synctest bubble.
-func runTest(t *testing.T, set func(*Config), test func(t *testing.T, w *testEnv)) {
+func runTest(t *testing.T, set func(*Config, *outward.Config), test func(t *testing.T, w *testEnv)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &testEnv{
 			t: t, fs: vfs.NewMem(), net: memnet.New(), rows: &fakeRows{}, configure: set, lookups: map[string]int{},
@@ -68,14 +69,16 @@ func (w *testEnv) open() {
 	w.store, err = store.Open(w.fs, "state")
 	require.NoError(w.t, err)
 	cfg := Config{
-		Store: w.store, Results: w.rows, PublicURL: "https://verify.example.com/", Dial: w.dial, Lookup: w.lookup,
+		Store: w.store, Results: w.rows, PublicURL: "https://verify.example.com/",
 		Record: func(j *store.Job, _ store.Callback) ([]byte, error) {
 			return json.Marshal(map[string]any{"job_id": j.ID, "status": j.State, "total_rows": j.Rows})
 		},
 	}
+	to := outward.Config{Dial: w.dial, Lookup: w.lookup}
 	if w.configure != nil {
-		w.configure(&cfg)
+		w.configure(&cfg, &to)
 	}
+	cfg.Dialer = outward.New(to)
 	w.sender, err = New(cfg)
 	require.NoError(w.t, err)
 }

@@ -1,9 +1,6 @@
 package callback
 
 import (
-	"context"
-	"net"
-	"net/netip"
 	"strconv"
 	"testing"
 	"time"
@@ -11,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"probity/coordinator/outward"
 	"probity/store"
 )
 
@@ -25,8 +23,7 @@ func FuzzLink(f *testing.F) {
 	require.NoError(f, s.AcceptJob(&store.Job{ID: "j1", Account: u.ID, State: store.JobCompleted, CreatedAt: now}))
 	sender, err := New(Config{Store: s, Results: &fakeRows{}, PublicURL: "https://verify.example.com",
 		Record: func(*store.Job, store.Callback) ([]byte, error) { return nil, nil },
-		Dial:   func(context.Context, netip.Addr, string, string) (net.Conn, error) { return nil, net.ErrClosed },
-		Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, nil }})
+		Dialer: outward.New(outward.Config{})})
 	require.NoError(f, err)
 	in := strconv.FormatInt(now.Add(time.Hour).Unix(), 10)
 	f.Add("j1", in, "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")

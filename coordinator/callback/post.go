@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"probity/coordinator/outward"
 	"probity/engine/redact"
 )
 
@@ -74,7 +75,7 @@ func (tc *timedConn) hasStalled() bool {
 
 // post sends the event and reads the answer, which may arrive before the body is sent. It implements HTTP/1.1 itself
 // (RFC 9112): so it knows when the last byte was written, and reads a refusal that is followed by a reset.
-func (e *event) post(ctx context.Context, conn *receiverConn, t *target) result {
+func (e *event) post(ctx context.Context, conn *receiverConn, t *outward.Target) result {
 	defer conn.raw.Close()
 	defer context.AfterFunc(ctx, func() { conn.raw.Close() })()
 	answered := make(chan rawReply, 1)
@@ -111,7 +112,7 @@ func (e *event) post(ctx context.Context, conn *receiverConn, t *target) result 
 }
 
 // send writes the request. It returns how many bytes of the body were written, and whether all were.
-func (e *event) send(ctx context.Context, conn net.Conn, t *target) (sent int64, whole bool) {
+func (e *event) send(ctx context.Context, conn net.Conn, t *outward.Target) (sent int64, whole bool) {
 	wire := &counter{w: conn}
 	out := bufio.NewWriterSize(wire, sendBuffer)
 	e.writeHead(out, t)
@@ -128,20 +129,20 @@ func (e *event) send(ctx context.Context, conn net.Conn, t *target) (sent int64,
 }
 
 // writeHead writes the request's head. The writer keeps an error; it shows when the body is written.
-func (e *event) writeHead(w io.Writer, t *target) {
+func (e *event) writeHead(w io.Writer, t *outward.Target) {
 	fmt.Fprint(w, "POST ")
-	for _, c := range []byte(t.url.RequestURI()) {
+	for _, c := range []byte(t.URL.RequestURI()) {
 		if c <= ' ' || c >= 0x7f { // not allowed in a request line; url.Parse keeps those of a query as they were typed
 			fmt.Fprintf(w, "%%%02X", c)
 		} else {
 			fmt.Fprintf(w, "%c", c)
 		}
 	}
-	host := t.host
-	if t.addr.Is6() {
+	host := t.Host
+	if t.IsIPv6() {
 		host = "[" + host + "]"
 	}
-	if port := t.url.Port(); port != "" { // as in the URL (RFC 9110 section 7.2)
+	if port := t.URL.Port(); port != "" { // as in the URL (RFC 9110 section 7.2)
 		host += ":" + port
 	}
 	fmt.Fprintf(w, " HTTP/1.1\r\nHost: %s\r\n", host)

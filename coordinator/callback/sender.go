@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"net/netip"
 	"net/url"
 	"sync"
 	"time"
@@ -18,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"probity/coordinator/outward"
 	"probity/store"
 )
 
@@ -39,10 +38,7 @@ type ResultSource interface {
 	DropResults(job string) error
 }
 
-// DialFunc opens a TCP connection from a local address (the zero value: any) to an address and port, never a name.
-type DialFunc func(ctx context.Context, local netip.Addr, network, address string) (net.Conn, error)
-
-// Config configures a Sender. Store, Results, Record, PublicURL, Dial and Lookup are required.
+// Config configures a Sender. Store, Results, Record, PublicURL and Dialer are required.
 type Config struct {
 	Store   *store.Store
 	Results ResultSource
@@ -51,10 +47,7 @@ type Config struct {
 	// Single returns the callback of a single call, nil if it is gone; a nil func: there are none.
 	Single    func(request string) (*SingleEvent, error)
 	PublicURL string // where the API is reached from outside, such as https://verify.example.com
-	Dial      DialFunc
-	Lookup    func(ctx context.Context, host string) ([]netip.Addr, error)
-	Source    netip.Addr            // local address of callbacks; zero value: the system chooses
-	Allow     []netip.Prefix        // private networks that callbacks may reach, for tests and intranets
+	Dialer    *outward.Dialer
 	RootCAs   *x509.CertPool        // default: the system's
 	Log       *slog.Logger          // default: none
 	Metrics   prometheus.Registerer // default: none
@@ -66,7 +59,6 @@ type Config struct {
 // later, to their callback URLs.
 type Sender struct {
 	cfg      Config
-	dialer   *dialer
 	slots    *attemptSlots
 	metrics  metrics
 	wake     chan struct{}
@@ -78,8 +70,8 @@ type Sender struct {
 
 // New checks the configuration and reads the key of signed links from the store. It starts nothing.
 func New(cfg Config) (*Sender, error) {
-	if cfg.Store == nil || cfg.Results == nil || cfg.Record == nil || cfg.Dial == nil || cfg.Lookup == nil {
-		return nil, errors.New("callbacks: Store, Results, Record, Dial and Lookup are needed")
+	if cfg.Store == nil || cfg.Results == nil || cfg.Record == nil || cfg.Dialer == nil {
+		return nil, errors.New("callbacks: Store, Results, Record and Dialer are needed")
 	}
 	base, err := url.Parse(cfg.PublicURL)
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
@@ -97,8 +89,6 @@ func New(cfg Config) (*Sender, error) {
 		cfg: cfg, metrics: newMetrics(cfg.Metrics), publicURL: base, linkKey: key, wake: make(chan struct{}, 1),
 		slots: &attemptSlots{total: cfg.Sending, perHost: cfg.PerHost, perAccount: cfg.PerAccount,
 			inProgress: map[string]bool{}, load: map[string]int{}},
-		dialer: &dialer{open: cfg.Dial, lookup: cfg.Lookup, source: cfg.Source, roots: cfg.RootCAs,
-			guard: newGuard(cfg.Allow)},
 	}, nil
 }
 
@@ -204,9 +194,9 @@ type SingleEvent struct {
 // delivery is one attempt to be made.
 type delivery struct {
 	store.Callback
-	job     *store.Job // nil for a single call
-	single  []byte     // the body of a single call
-	target  *target    // nil: the URL was refused, with the error refused
+	job     *store.Job      // nil for a single call
+	single  []byte          // the body of a single call
+	target  *outward.Target // nil: the URL was refused, with the error refused
 	refused error
 	keys    slotKeys
 }
@@ -252,9 +242,9 @@ func (s *Sender) loadDelivery(job string) (*delivery, error) {
 		return nil, s.cfg.Store.Commit(cb.Account, store.DropCallback(job))
 	}
 	d.keys[0] = "account " + cb.Account
-	d.target, d.refused = s.dialer.parseTarget(target)
+	d.target, d.refused = s.parseTarget(target)
 	if d.refused == nil {
-		d.keys[1] = "host " + d.target.host
+		d.keys[1] = "host " + d.target.Host
 	}
 	return d, nil
 }

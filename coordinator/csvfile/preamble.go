@@ -216,7 +216,7 @@ func noColumn(seen []record, o Options) error {
 	}
 	found := showNames(best.cells)
 	if n, err := strconv.Atoi(o.Column); err == nil {
-		return refuse(Unacceptable, 1, "there is no email_column=%d; columns count from 1, and the first line has %d (delimiter %q): %s", n, len(best.cells), best.delimiter, found)
+		return refuse(Unacceptable, 1, "there is no email_column=%d; give a number from 1 to %d, or one of the names (delimiter %q): %s", n, len(best.cells), best.delimiter, found)
 	}
 	if o.NoHeader {
 		return refuse(Unacceptable, 1, "no e-mail column in the first row, which has %s (delimiter %q); give its number as email_column", found, best.delimiter)

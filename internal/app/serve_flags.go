@@ -23,8 +23,8 @@ type ServeFlags struct {
 	PublicURL             string         `name:"public-url" help:"How clients reach the server, for links." placeholder:"URL"`
 	TrustedProxy          []netip.Prefix `help:"Whose X-Forwarded-For is believed; repeatable." placeholder:"CIDR"`
 	CORSOrigin            []string       `name:"cors-origin" help:"A page that may use the public endpoint; repeatable." placeholder:"ORIGIN"`
-	CallbackSource        string         `help:"The address that callbacks leave from, and the one that receivers see: LOCAL[/PUBLIC]." placeholder:"LOCAL[/PUBLIC]"`
-	AllowPrivateCallbacks []netip.Prefix `help:"Private networks that callbacks may go to; repeatable." placeholder:"CIDR"`
+	CallbackSource        string         `help:"The address that callbacks and fetches of lists leave from, and the one that others see: LOCAL[/PUBLIC]." placeholder:"LOCAL[/PUBLIC]"`
+	AllowPrivateCallbacks []netip.Prefix `help:"Private networks that callbacks may go to, and lists may be fetched from; repeatable." placeholder:"CIDR"`
 	InitialCredits        int64          `help:"Credits of the admin that an empty store is given." default:"1000000"`
 	AdminEmail            string         `help:"E-mail of that admin." default:"admin@localhost.localdomain"`
 	FirstKey              string         `help:"New file for an API key of that admin, with all scopes." type:"path" placeholder:"FILE"`

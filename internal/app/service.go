@@ -22,6 +22,8 @@ import (
 	"probity/api/record"
 	"probity/coordinator/callback"
 	"probity/coordinator/erase"
+	"probity/coordinator/fetch"
+	"probity/coordinator/outward"
 	"probity/coordinator/results"
 	"probity/coordinator/singles"
 	"probity/internal/admin"
@@ -155,13 +157,14 @@ func (s *Service) Open() (err error) {
 	if err != nil {
 		return err
 	}
+	outwards := outward.New(outward.Config{Dial: nodeflags.DialFrom, Lookup: s.lookup, Source: source,
+		Allow: c.AllowPrivateCallbacks})
 	s.callbacks, err = callback.New(callback.Config{Store: s.node.Store, Results: s.node.Coordinator,
 		Record: func(j *store.Job, c store.Callback) ([]byte, error) {
 			return record.ForCallback(s.publicURL(), time.Duration(s.flags.RetainResults), j, c)
 		},
 		Single:    func(request string) (*callback.SingleEvent, error) { return singles.Event(s.node.Store, request) },
-		PublicURL: s.publicURL(), Dial: nodeflags.DialFrom, Lookup: s.lookup, Source: source,
-		Allow: c.AllowPrivateCallbacks, Log: s.Log, Metrics: s.Registry})
+		PublicURL: s.publicURL(), Dialer: outwards, Log: s.Log, Metrics: s.Registry})
 	if err != nil {
 		return err
 	}
@@ -191,6 +194,7 @@ func (s *Service) Open() (err error) {
 		api.Deps{Store: s.node.Store, Coordinator: s.node.Coordinator, Callbacks: s.callbacks, FS: s.room.Files(),
 			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: s.node.report, Views: s.node.nodeViews(),
 				Findings: findings(s.node.audit), Activity: s.activity},
+			Fetcher: fetch.New(fetch.Config{Dialer: outwards}),
 			Scratch: s.scratchDir(), Build: s.Build, Log: s.Log, Metrics: s.Registry, Eraser: s.eraser,
 			History: s.history, Late: s.late, Feedback: s.node.Feedback})
 	return err

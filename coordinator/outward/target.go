@@ -1,8 +1,7 @@
-package callback
+package outward
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -19,35 +18,33 @@ import (
 
 const (
 	maxURL      = 2048            // bytes
-	checkLookup = 3 * time.Second // for the host name of a submitted URL
+	checkLookup = 3 * time.Second // for the host name of a URL
 )
 
-// adviceForPrivate says what to do about an address that callbacks may not go to.
+// adviceForPrivate says what to do about an address that may not be reached.
 const adviceForPrivate = "use a public one, or have the operator allow its network with --allow-private-callbacks"
 
-// ErrURL begins every refusal of a callback URL; the text after it says what to do.
-var ErrURL = errors.New("callback_url")
-
-// target is an acceptable callback URL.
-type target struct {
-	url    *url.URL // without fragment
-	host   string   // lower-case A-labels without a trailing dot, or an address without brackets
-	addr   netip.Addr
-	port   uint16
-	secure bool
+// Target is the server of an acceptable URL.
+type Target struct {
+	URL  *url.URL   // without fragment
+	Host string     // lower-case A-labels without a trailing dot, or an address without brackets
+	addr netip.Addr // valid if Host is one
+	port uint16
 }
 
-// CheckURL refuses a URL that no callback would be sent to. A name with only forbidden addresses is refused. A name
-// that cannot be resolved now is not: each attempt checks the address that it dials.
-func (s *Sender) CheckURL(ctx context.Context, raw string) error {
-	d := s.dialer
-	t, err := d.parseTarget(raw)
+// IsIPv6 reports whether the URL has an IPv6 address instead of a name.
+func (t *Target) IsIPv6() bool { return t.addr.Is6() }
+
+// Check refuses a URL that Connect would not connect to. A name with only forbidden addresses is refused. A name that
+// cannot be resolved now is not: Connect checks the address that it dials.
+func (d *Dialer) Check(ctx context.Context, raw string) error {
+	t, err := d.Parse(raw)
 	if err != nil || t.addr.IsValid() {
 		return err
 	}
 	ctx, done := context.WithTimeout(ctx, checkLookup)
 	defer done()
-	found, err := d.lookup(ctx, t.host)
+	found, err := d.cfg.Lookup(ctx, t.Host)
 	if err != nil || len(found) == 0 {
 		return nil
 	}
@@ -56,69 +53,64 @@ func (s *Sender) CheckURL(ctx context.Context, raw string) error {
 			return nil
 		}
 	}
-	return refuseURL("%s leads to a private, loopback or reserved address, where callbacks are not sent; %s", t.host,
-		adviceForPrivate)
+	return fmt.Errorf("%s leads to a private, loopback or reserved address; %s", t.Host, adviceForPrivate)
 }
 
-func refuseURL(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrURL}, args...)...)
-}
-
-// parseTarget parses a callback URL and checks all that needs no DNS lookup.
-func (d *dialer) parseTarget(raw string) (*target, error) {
-	if err := shownname.Check(raw, maxURL); err != nil { // the record of the job and its callback show it
-		return nil, fmt.Errorf("%w %w", ErrURL, err)
+// Parse parses a URL and checks all that needs no DNS lookup. An error says what to do.
+func (d *Dialer) Parse(raw string) (*Target, error) {
+	if err := shownname.Check(raw, maxURL); err != nil { // it is shown
+		return nil, fmt.Errorf("it %w", err)
 	}
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
-		return nil, refuseURL("it is not a URL; use one like https://example.com/hook")
+		return nil, fmt.Errorf("it is not a URL; use one like https://example.com/path")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, refuseURL("it must begin with http:// or https://")
+		return nil, fmt.Errorf("it must begin with http:// or https://")
 	case u.User != nil:
-		return nil, refuseURL("it must not contain a user name or password; put a secret into the path or query")
+		return nil, fmt.Errorf("it must not contain a user name or password; put a secret into the path or query")
 	case u.Hostname() == "" || u.Opaque != "":
-		return nil, refuseURL("it has no host; use one like https://example.com/hook")
+		return nil, fmt.Errorf("it has no host; use one like https://example.com/path")
 	}
 	u.Fragment, u.RawFragment = "", ""
-	t := &target{url: u, secure: u.Scheme == "https"}
+	t := &Target{URL: u}
 	port := u.Port()
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 {
-		return nil, refuseURL("%q is not a port; use a number from 1 to 65535, or none", port)
+		return nil, fmt.Errorf("%q is not a port; use a number from 1 to 65535, or none", port)
 	}
 	if n == 25 || n == 465 || n == 587 { // only the prober may connect to them
-		return nil, refuseURL("port %d is for mail; use one that speaks HTTP", n)
+		return nil, fmt.Errorf("port %d is for mail; use one that speaks HTTP", n)
 	}
 	t.port = uint16(n)
 	host := u.Hostname()
 	if addr, noAddress := netip.ParseAddr(host); noAddress == nil {
 		if addr.Zone() != "" {
-			return nil, refuseURL("an address with a zone is local to one machine; use a public one")
+			return nil, fmt.Errorf("an address with a zone is local to one machine; use a public one")
 		}
 		t.addr = addr.Unmap()
-		t.host = t.addr.String()
+		t.Host = t.addr.String()
 	} else {
-		t.host = strings.ToLower(strings.TrimSuffix(host, "."))
-		if strings.ContainsFunc(t.host, func(r rune) bool { return r >= utf8.RuneSelf }) {
-			t.host, err = idna.Lookup.ToASCII(t.host)
+		t.Host = strings.ToLower(strings.TrimSuffix(host, "."))
+		if strings.ContainsFunc(t.Host, func(r rune) bool { return r >= utf8.RuneSelf }) {
+			t.Host, err = idna.Lookup.ToASCII(t.Host)
 		}
-		if err != nil || !hostName(t.host) {
-			return nil, refuseURL("%q is not a host name; check its spelling", host)
+		if err != nil || !hostName(t.Host) {
+			return nil, fmt.Errorf("%q is not a host name; check its spelling", host)
 		}
-		if endsInNumber(t.host) {
-			return nil, refuseURL("%q is neither a host name nor an IP address in its usual form; use one of them",
+		if endsInNumber(t.Host) {
+			return nil, fmt.Errorf("%q is neither a host name nor an IP address in its usual form; use one of them",
 				host)
 		}
 	}
 	// A local name always means this machine (RFC 6761 section 6.3).
-	localName := t.host == "localhost" || strings.HasSuffix(t.host, ".localhost")
+	localName := t.Host == "localhost" || strings.HasSuffix(t.Host, ".localhost")
 	loopback := d.mayReach(netip.AddrFrom4([4]byte{127, 0, 0, 1})) || d.mayReach(netip.IPv6Loopback())
 	if t.addr.IsValid() && !d.mayReach(t.addr) || localName && !loopback {
-		return nil, refuseURL("%s is a private, loopback or reserved address, where callbacks are not sent; %s", t.host,
+		return nil, fmt.Errorf("%s is a private, loopback or reserved address; %s", t.Host,
 			adviceForPrivate)
 	}
 	return t, nil
@@ -152,8 +144,8 @@ func endsInNumber(name string) bool {
 	return strings.Trim(last, "0123456789") == ""
 }
 
-// mayReach reports whether callbacks may be sent to an address.
-func (d *dialer) mayReach(a netip.Addr) bool {
+// mayReach reports whether an address may be connected to.
+func (d *Dialer) mayReach(a netip.Addr) bool {
 	return a.IsValid() && a.Zone() == "" && d.guard.SafeAddr(a.Unmap()) == nil
 }
 

@@ -187,14 +187,16 @@ func (b *Budget) RecipientsLeft(c *Conn) int {
 
 // refusalsAllowed returns how many of the hour's refusals a priority may use now. Short jobs leave single calls half of
 // what long jobs leave, so that they find room after a long job has used all it may. If no single calls are expected, a
-// long backlog leaves short jobs as much.
+// long backlog leaves short jobs as much and one more: what controls a refusal has to come within minutes of it.
 func (b *Budget) refusalsAllowed(priority Priority, now time.Time) int {
 	limit := b.allowed(priority, b.Limits.RefusalsPerHour, now)
 	switch expectSingles := expected(b.singleCalls, now); {
 	case expectSingles && priority == ShortJob:
 		limit += reservedForSingles(b.effectiveLimit(b.Limits.RefusalsPerHour, now)) / 2
 	case !expectSingles && priority == LongJob && b.Pacing.shortJobSeen(now):
-		limit -= reservedForSingles(b.effectiveLimit(b.Limits.RefusalsPerHour, now)) / 2
+		if ofShort := reservedForSingles(b.effectiveLimit(b.Limits.RefusalsPerHour, now)) / 2; ofShort > 0 {
+			limit -= ofShort + 1
+		}
 	}
 	if now.Before(b.UsedByOthers.Until) {
 		limit -= b.UsedByOthers.Used

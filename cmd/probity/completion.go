@@ -23,12 +23,15 @@ func (c completionCmd) Run(con *console.IO, k *kong.Context) error {
 	}
 	sort.Strings(paths)
 	var b strings.Builder
-	if c.Shell == "fish" {
+	switch c.Shell {
+	case "bash":
+		writeBash(&b, paths, words)
+	case "zsh":
+		writeZsh(&b, paths, words)
+	case "fish":
 		for _, p := range paths {
 			fmt.Fprintf(&b, "complete -c probity -n '%s' -a '%s'\n", fishCondition(p), words[p])
 		}
-	} else {
-		writeBash(&b, c.Shell, paths, words)
 	}
 	_, err := fmt.Fprint(con.Out, b.String())
 	return err
@@ -62,19 +65,35 @@ func fishCondition(path string) string {
 	return seen + strings.Join(strings.Fields(path), "; and "+seen)
 }
 
-// writeBash writes one function for bash; zsh runs it through bashcompinit. Flags are completed once a dash is typed,
-// so that file names can be until then.
-func writeBash(b *strings.Builder, shell string, paths []string, words map[string]string) {
-	if shell == "zsh" {
-		b.WriteString("autoload -U +X bashcompinit && bashcompinit\n")
-	}
-	b.WriteString("_probity() {\n  local cur=${COMP_WORDS[COMP_CWORD]} path='' w\n")
-	// A word that makes no longer command is an argument or the value of a flag.
-	fmt.Fprintf(b, "  for w in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n    case \"${path:+$path }$w\" in '%s') path=\"${path:+$path }$w\";; esac\n  done\n",
-		strings.Join(paths, "'|'"))
-	b.WriteString("  case $path in\n")
+// writeBash writes a function for bash's complete. Flags are completed once a dash is typed, so that file names can be
+// until then.
+func writeBash(b *strings.Builder, paths []string, words map[string]string) {
+	b.WriteString("_probity() {\n  local cur=${COMP_WORDS[COMP_CWORD]} command='' word\n")
+	writeCommandLoop(b, `"${COMP_WORDS[@]:1:COMP_CWORD-1}"`, paths)
+	b.WriteString("  case $command in\n")
 	for _, p := range paths {
 		fmt.Fprintf(b, "  '%s') COMPREPLY=($(compgen -W '%s' -- \"$cur\"));;\n", p, words[p])
 	}
-	b.WriteString("  esac\n  [[ $cur == -* ]] || COMPREPLY=(${COMPREPLY[@]##--*})\n}\ncomplete -o default -F _probity probity\n")
+	b.WriteString("  esac\n  [[ $cur == -* ]] || COMPREPLY=(${COMPREPLY[@]##--*})\n}\n" +
+		"complete -o default -F _probity probity\n")
+}
+
+// writeZsh writes a function that behaves like that of bash. The file works in a folder of fpath, where compinit reads
+// its first line and its first use must complete at once, and when it is sourced.
+func writeZsh(b *strings.Builder, paths []string, words map[string]string) {
+	b.WriteString("#compdef probity\n\n_probity() {\n  local command='' word\n  local -a found\n")
+	writeCommandLoop(b, `"${(@)words[2,CURRENT-1]}"`, paths)
+	b.WriteString("  case $command in\n")
+	for _, p := range paths {
+		fmt.Fprintf(b, "  '%s') found=(%s);;\n", p, words[p])
+	}
+	b.WriteString("  esac\n  [[ $PREFIX == -* ]] || found=(${found:#--*})\n  compadd -a found || _files\n}\n\n" +
+		"if [[ $funcstack[1] == _probity ]]; then\n  _probity\nelse\n  compdef _probity probity\nfi\n")
+}
+
+// writeCommandLoop writes a loop over the words of a line that sets command to its command and sub-command. A word that
+// makes no longer command is an argument or the value of a flag.
+func writeCommandLoop(b *strings.Builder, words string, paths []string) {
+	fmt.Fprintf(b, "  for word in %s; do\n    case \"${command:+$command }$word\" in\n", words)
+	fmt.Fprintf(b, "    '%s') command=\"${command:+$command }$word\";;\n    esac\n  done\n", strings.Join(paths, "'|'"))
 }

@@ -184,7 +184,7 @@ release: $(PAGE) ## bin/release: archives, .deb, .rpm, what is in them, checksum
 	rm -rf bin/release
 	$(GO) -C tools/release run . -root ../.. -out ../../bin/release
 
-release-test: ## a release, twice, compared and looked into
+release-test: $(PAGE) ## a release, twice, compared and looked into
 	$(GO) -C tools/release test -count=1 -v -timeout 60m ./...
 
 charts: ## renders deploy/helm anew

@@ -23,7 +23,7 @@ PAGE := api/web/dist/.built
 
 .DEFAULT_GOAL := build
 .PHONY: help demo build check recording test test-web test-race test-calm test-rest test-fuzz race nightly bench bench-peers \
-	fleet kills serve-kills fair torture makespan versions tenants history why rowcost hostile mta receivers published generators openapi release release-test packaged rehearse fuzz web \
+	fleet kills serve-kills fair torture makespan versions tenants history why rowcost hostile mta receivers published generators openapi release release-test packaged bare rehearse fuzz web \
 	charts deploycheck house generate licences vulncheck clean root pictures vitals
 
 # The parts of make test, in the order in which they begin.
@@ -97,7 +97,7 @@ race: ## what make test runs without the race detector because it takes long, wi
 
 # Goes on after a target that failed, and fails at the end.
 nightly: ## every long target and make test, one after another, with a table at the end; as root
-	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history why rowcost bench torture serve-kills rehearse mta receivers published generators openapi vitals release-test packaged fleet kills
+	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history why rowcost bench torture serve-kills rehearse mta receivers published generators openapi vitals release-test packaged bare fleet kills
 
 vitals: build ## how fast a job's page is there on a slow line and a slow machine; needs a browser
 	node api/web/e2e/vitals.mjs bin/probity
@@ -205,7 +205,8 @@ openapi: ## api/openapi.yaml by the rules of Spectral and Redocly; needs Node
 
 # The first run takes some ten minutes: Debian's packages are fetched, and maddy is compiled.
 mta: root ## verdicts on mailboxes of real mail servers, each in a system of its own (MTA_CACHE); as root, with debootstrap
-	sh tests/mta/chroots.sh "$(MTA_CACHE)"
+	sh tools/chroots.sh "$(MTA_CACHE)" 'postfix postfix postfix-pcre postgrey' 'exim exim4-daemon-light' 'opensmtpd opensmtpd' \
+		'dovecot postfix dovecot-core dovecot-lmtpd' 'chasquid chasquid openssl'
 	$(GO) -C tools/mta build -o "$(MTA_CACHE)/bin/maddy" github.com/foxcpp/maddy/cmd/maddy
 	$(GO) build -o "$(MTA_CACHE)/bin/probity" ./cmd/probity
 	PROBITY_MTA="$(MTA_CACHE)" $(GO) test -v -count=1 -parallel 32 -timeout 15m ./tests/mta
@@ -214,8 +215,14 @@ recording: ## docs/img/terminal.svg anew, which README shows
 	sh tools/recording.sh
 
 packaged: root ## the Debian package installed, upgraded during a job and removed, on a Debian with systemd (MTA_CACHE); as root, with debootstrap
-	sh tests/mta/chroots.sh "$(MTA_CACHE)" packaged
+	sh tools/chroots.sh "$(MTA_CACHE)" 'packaged systemd ca-certificates procps'
 	PROBITY_PACKAGED="$(MTA_CACHE)" $(GO) test -v -count=1 -timeout 30m ./tests/packaged
+
+# The packages are those that README names. It takes an hour and more.
+BARE ?= demo test
+bare: root ## README's commands (BARE) for an ordinary user on a Debian 12, without and with a C compiler and Node (MTA_CACHE); as root, with debootstrap
+	sh tools/chroots.sh "$(MTA_CACHE)" 'bare git make ca-certificates'
+	GO="$(GO)" sh tools/bare.sh "$(MTA_CACHE)" $(BARE)
 
 licences: ## docs/licences.md anew
 	cd tools && $(GO) run ./licences ..

@@ -1,7 +1,7 @@
 # Sourced: enough_node tells whether this machine has a Node that builds the dashboard, and why not.
 enough_node() {
 	if ! command -v npm >/dev/null 2>&1 || ! command -v node >/dev/null 2>&1; then
-		why="there is no Node on this machine"
+		why="there is no Node with npm on this machine"
 		return 1
 	fi
 	if ! node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 22 || (a === 22 && b >= 12) || (a === 20 && b >= 19) ? 0 : 1)'; then

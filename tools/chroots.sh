@@ -1,27 +1,24 @@
 #!/bin/sh
-# Makes the Debian systems in which the mail servers of tests/mta run, each a folder of CACHE: one system per server, because
-# the packages exclude each other and the machine itself must not get any of them. A folder that is whole and has the packages
-# named here is kept, so a second run takes no time; delete a folder, or CACHE, to have it made again.
+# Makes Debian systems, each a folder of CACHE, in which tests run programs that the machine itself must not get. Systems
+# are of their own because packages exclude each other. A folder that is whole and has the packages named here is kept, so
+# a second run takes no time; delete a folder, or CACHE, to have it made again.
 #
-#   tests/mta/chroots.sh CACHE [SYSTEM]      as root; MIRROR=URL for another Debian mirror than debootstrap's own
-#
-# SYSTEM makes only this one: packaged is that of tests/packaged.
+#   tools/chroots.sh CACHE 'NAME PACKAGE...' ...     as root; MIRROR=URL for another Debian mirror than debootstrap's own
 set -eu
 suite=bookworm
-cache=${1:?tests/mta/chroots.sh CACHE: name the folder of the chroots}
-only=${2:-}
+cache=${1:?tools/chroots.sh CACHE: name the folder of the systems}
 case $cache in
-*[[:space:],:]*) echo "chroots: $cache: debootstrap and overlay mounts take no folder with a space, comma or colon in its path; name another (make mta MTA_CACHE=/var/cache/probity-mta)" >&2; exit 1 ;;
+*[[:space:],:]*) echo "chroots: $cache: debootstrap and overlay mounts take no folder with a space, comma or colon in its path; name another (make ... MTA_CACHE=/var/cache/probity-mta)" >&2; exit 1 ;;
 /*) ;;
 *) echo "chroots: $cache: name the folder by its whole path, from /" >&2; exit 1 ;;
 esac
 
 # In namespaces of its own: whatever a package's script mounts or starts is gone when this script ends, also when it fails.
-if [ "${MTA_UNSHARED:-}" != yes ]; then
+if [ "${CHROOTS_UNSHARED:-}" != yes ]; then
 	[ "$(id -u)" = 0 ] || { echo "chroots: run this as root: debootstrap and chroot need it" >&2; exit 1; }
 	command -v debootstrap >/dev/null || { echo "chroots: debootstrap is missing; on Debian: apt-get install debootstrap" >&2; exit 1; }
 	mkdir -p "$cache"
-	MTA_UNSHARED=yes exec unshare --mount --pid --fork --kill-child flock "$cache/lock" sh "$0" "$cache" "$only"
+	CHROOTS_UNSHARED=yes exec unshare --mount --pid --fork --kill-child flock "$cache/lock" sh "$0" "$@"
 fi
 
 say() { echo "chroots: $*"; }
@@ -46,7 +43,6 @@ base() {
 
 system() { # name, packages
 	name=$1; shift
-	[ "${only:-$name}" = "$name" ] || return 0
 	complete "$name" "$suite $*" && return
 	base
 	say "$name: $*"
@@ -60,9 +56,8 @@ system() { # name, packages
 	mv "$cache/$name.new" "$cache/$name"
 }
 
-system postfix postfix postfix-pcre postgrey
-system exim exim4-daemon-light
-system opensmtpd opensmtpd
-system dovecot postfix dovecot-core dovecot-lmtpd
-system chasquid chasquid openssl
-[ "$only" != packaged ] || system packaged systemd ca-certificates procps
+shift
+for words; do
+	# shellcheck disable=SC2086 # its words are a name and packages
+	system $words
+done

@@ -183,7 +183,7 @@ func (r *release) make(p platform) error {
 	if p.system != "linux" {
 		return nil
 	}
-	return errors.Join(r.writePackages(p, files), r.writeImage(p, files))
+	return errors.Join(r.writePackage(p, "deb", files), r.writePackage(p, "rpm", files), r.writeImage(p, files))
 }
 
 // writeChecksums writes the SHA-256 of every file, as sha256sum does.

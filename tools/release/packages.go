@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -24,14 +23,16 @@ const (
 	pages        = "/usr/share/man/man1"
 )
 
-// placed is where a package has a file of an archive, and as what; empty: nowhere.
-func placed(at string) (to, kind string) {
+// placed is where a package of a form (deb or rpm) has a file of an archive, and as what; empty: nowhere.
+func placed(form, at string) (to, kind string) {
 	name := path.Base(at)
 	switch {
 	case at == "probity":
 		return programPath, ""
 	case at == "completions/probity.bash":
 		return "/usr/share/bash-completion/completions/probity", ""
+	case at == "completions/probity.zsh" && form == "rpm":
+		return "/usr/share/zsh/site-functions/_probity", ""
 	case at == "completions/probity.zsh":
 		return "/usr/share/zsh/vendor-completions/_probity", ""
 	case at == "completions/probity.fish":
@@ -52,8 +53,8 @@ func placed(at string) (to, kind string) {
 	return path.Join(documentsDir, at), ""
 }
 
-// writePackages writes the packages of a Linux platform.
-func (r *release) writePackages(p platform, all []file) error {
+// writePackage writes the package of one form for a Linux platform.
+func (r *release) writePackage(p platform, form string, all []file) error {
 	dir := filepath.Join(r.work, "packaged-"+p.processor)
 	info := &nfpm.Info{Name: "probity", Arch: p.processor, Platform: p.system, Version: r.version, Section: "mail",
 		Priority: "optional", Maintainer: "The Probity authors", Description: "E-mail address verification",
@@ -65,7 +66,7 @@ func (r *release) writePackages(p platform, all []file) error {
 	info.Scripts = nfpm.Scripts{PostInstall: filepath.Join(scripts, "postinstall.sh"),
 		PreRemove: filepath.Join(scripts, "preremove.sh"), PostRemove: filepath.Join(scripts, "postremove.sh")}
 	for _, f := range all {
-		to, kind := placed(f.path)
+		to, kind := placed(form, f.path)
 		if to == "" {
 			continue
 		}
@@ -84,21 +85,11 @@ func (r *release) writePackages(p platform, all []file) error {
 		info.Contents = append(info.Contents, &files.Content{Source: from, Destination: to, Type: kind,
 			FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: f.mode, MTime: r.date}})
 	}
-	for _, form := range []string{"deb", "rpm"} {
-		if err := r.writePackage(*info, form); err != nil {
-			return fmt.Errorf("%s: %w", form, err)
-		}
-	}
-	return nil
-}
-
-// writePackage writes one package.
-func (r *release) writePackage(info nfpm.Info, form string) error {
 	packager, err := nfpm.Get(form)
 	if err != nil {
 		return err
 	}
-	ready := nfpm.WithDefaults(&info)
+	ready := nfpm.WithDefaults(info)
 	if err := nfpm.PrepareForPackager(ready, form); err != nil {
 		return err
 	}

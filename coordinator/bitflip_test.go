@@ -122,7 +122,7 @@ func TestDamageThatBreaksOffOneRenderingRefusesTheNext(t *testing.T) {
 }
 
 // TestCheckFindsEveryDamage: a bit is flipped in a file that the record of a finished job names, or the file is cut or
-// removed. A result file is no loss: it is made again.
+// removed. A result file is no loss: it is made again. Nor is a set of addresses: the job is read.
 func TestCheckFindsEveryDamage(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	w := newTestEnv(t, fs)
@@ -137,11 +137,15 @@ func TestCheckFindsEveryDamage(t *testing.T) {
 		path := "data/jobs/" + j.ID + "/" + name
 		whole, err := readWhole(fs, path)
 		require.NoError(t, err)
+		uncut := len(whole)
+		if name == j.Answers.Name {
+			uncut = int(j.Answers.Bytes)
+		}
 		flipped := bytes.Clone(whole)
-		flipped[rng.IntN(len(whole))] ^= 1 << rng.IntN(8)
+		flipped[outsideSet(t, fs, j, name, len(whole), rng)] ^= 1 << rng.IntN(8)
 		for what, damage := range map[string]func(disk vfs.FS) error{
 			"flipped": func(disk vfs.FS) error { return wholefile.Write(disk, path, flipped) },
-			"cut":     func(disk vfs.FS) error { return wholefile.Write(disk, path, whole[:rng.IntN(len(whole))]) },
+			"cut":     func(disk vfs.FS) error { return wholefile.Write(disk, path, whole[:rng.IntN(uncut)]) },
 			"removed": func(disk vfs.FS) error { return disk.Remove(path) },
 		} {
 			disk := fs.CrashClone(vfs.CrashCloneCfg{})

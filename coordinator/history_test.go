@@ -18,7 +18,8 @@ import (
 )
 
 // historyEnv is how many records of expired jobs TestHistoryDelaysNothing makes; `make history` sets it. For a thousand
-// of them there are a hundred accounts and eight jobs whose results are kept.
+// of them there are a hundred accounts and eight jobs whose results are kept. Each of these has a fifth as many rows as
+// there are records.
 const historyEnv = "PROBITY_HISTORY_JOBS"
 
 // historyBound is the time of a start, and of an erasure of an address that few jobs have, however long the history is.
@@ -37,7 +38,7 @@ func TestHistoryDelaysNothing(t *testing.T) {
 	w := newTestEnv(t, vfs.Default)
 	w.run()
 	j := w.finish(t, w.accept(t, spelled).ID)
-	other := w.finish(t, w.accept(t, testCSV(100, 1)).ID)
+	other := w.finish(t, w.accept(t, testCSV(jobs/5, 1)).ID)
 	require.NoError(t, w.close(t))
 	makeHistory(t, j, jobs)
 	keepCopies(t, other, jobs/125)
@@ -63,8 +64,8 @@ func TestHistoryDelaysNothing(t *testing.T) {
 	require.Equal(t, spelledErased, inputOf(w.results(t, j.ID, results.Filter{})))
 	require.Len(t, w.store.Users(), jobs/10)
 	require.NoError(t, w.close(t))
-	t.Logf("%d expired jobs, %d kept ones, %d accounts: opened after %s, first answer after %s, retention %s, erasure %s",
-		jobs, jobs/125, jobs/10, opened, answered, swept, erased)
+	t.Logf("%d expired jobs, %d kept ones of %d rows, %d accounts: opened after %s, first answer after %s, "+
+		"retention %s, erasure %s", jobs, jobs/125, jobs/5, jobs/10, opened, answered, swept, erased)
 	for what, took := range map[string]time.Duration{"start": answered, "retention": swept, "erasure": erased} {
 		require.Less(t, took, historyBound, what)
 	}

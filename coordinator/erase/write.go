@@ -140,11 +140,13 @@ func (e *erasure) writeUpload(ctx context.Context, j *store.Job) (name string, e
 			return "", err
 		}
 	}
+	if err := u.Addresses().WriteWithout(w.Addresses(), e.folded); err != nil {
+		return "", err
+	}
 	if err := u.EachDuplicate(w.AddDuplicate); err != nil {
 		return "", err
 	}
-	if err := w.Finish(replaceRanges(nil, u.Preamble,
-		e.findMentions(nil, u.Preamble, 0, len(u.Preamble)))); err != nil {
+	if err := w.Finish(replaceRanges(nil, u.Preamble, e.inPreamble(u))); err != nil {
 		return "", err
 	}
 	return p.Name(), p.Commit()

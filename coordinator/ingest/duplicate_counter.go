@@ -4,9 +4,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"strings"
+	"sync/atomic"
 
 	"github.com/zeebo/xxh3"
 
+	"probity/coordinator/addresses"
 	"probity/coordinator/csvfile"
 	"probity/coordinator/jobdir"
 	"probity/coordinator/jobfiles"
@@ -16,20 +18,26 @@ import (
 
 const (
 	countPartitions = 256
-	countRecord     = 20 // 128-bit hash, row
+	countRecord     = 20 // 128-bit hash, row, or one of the numbers below
 	dupRecord       = 8  // row, first row
 	dupWindowBits   = 20
 	dupWindow       = 1 << dupWindowBits
 	dupWindows      = csvfile.MaxRows>>dupWindowBits + 1
+
+	mentioned   = 1<<31 - 1 // in place of the row: an address in other text than an e-mail cell
+	unparsable  = 1 << 31   // added to the row: the e-mail cell is not an address
+	maxMentions = csvfile.MaxRows
 )
 
-// duplicateCounter finds the rows that repeat the address of an earlier row.
+// duplicateCounter finds the rows that repeat the address of an earlier row, and the addresses of the list.
 type duplicateCounter struct {
 	seed  uint64
 	spill *spill
 
 	rows, blank, unique, duplicates int64
 	domains                         map[string]int // addresses by domain, duplicates included; see consumerDomains
+	// mentions is the number of addresses in other text. A list with too many gets no set of its addresses.
+	mentions atomic.Int64
 }
 
 func (r *Receiver) newCounter(job string, seed uint64) (*duplicateCounter, error) {
@@ -37,25 +45,48 @@ func (r *Receiver) newCounter(job string, seed uint64) (*duplicateCounter, error
 	return &duplicateCounter{seed: seed, spill: s, domains: consumerDomains(r.cfg.Table())}, err
 }
 
-// appendHashes appends a record for each row of a block that has an address, and the domain of each address that
-// parses. It is safe for concurrent use.
+// appendHashes appends a record for each row of a block that has an address and for each address in other text, and the
+// domain of each row's address that parses. It is safe for concurrent use.
 func (c *duplicateCounter) appendHashes(dst []byte, domains []string, b *csvfile.Block) ([]byte, []string) {
+	find := addresses.Finder{OnlyCells: c.mentions.Load() > maxMentions}
+	row := uint32(0)
+	visit := func(m addresses.Mention) (taken bool) {
+		if m.IsCell {
+			domains = append(domains, m.Domain())
+			dst = c.appendRecord(dst, m.Folded(), row)
+			return false
+		}
+		c.mentions.Add(1)
+		dst = c.appendRecord(dst, m.Folded(), mentioned)
+		return false
+	}
 	for i := range b.Rows {
 		press.Yield(i)
-		if b.Rows[i].Blank {
-			continue
+		row = b.First + uint32(i)
+		isAddress := find.InRow(b, i, visit)
+		if !isAddress && !b.Rows[i].Blank {
+			dst = c.appendRecord(dst, engine.Trim(string(b.Email(i))), row|unparsable)
 		}
-		text := engine.Trim(string(b.Email(i)))
-		if a, err := engine.Parse(text); err == nil {
-			text = a.Folded()
-			domains = append(domains, a.Domain())
-		}
-		h := xxh3.HashString128Seed(text, c.seed)
-		dst = binary.BigEndian.AppendUint64(dst, h.Hi)
-		dst = binary.BigEndian.AppendUint64(dst, h.Lo)
-		dst = binary.BigEndian.AppendUint32(dst, b.First+uint32(i))
 	}
 	return dst, domains
+}
+
+func (c *duplicateCounter) appendRecord(dst []byte, text string, row uint32) []byte {
+	h := addresses.Hash(text, c.seed)
+	dst = binary.BigEndian.AppendUint64(dst, h.Hi)
+	dst = binary.BigEndian.AppendUint64(dst, h.Lo)
+	return binary.BigEndian.AppendUint32(dst, row)
+}
+
+// addPreamble adds the addresses in the text before the first row.
+func (c *duplicateCounter) addPreamble(text []byte, d csvfile.Dialect) error {
+	var recs []byte
+	find := addresses.Finder{Dialect: d}
+	find.InText(text, 0, len(text), func(m addresses.Mention) (taken bool) {
+		recs = c.appendRecord(recs, m.Folded(), mentioned)
+		return false
+	})
+	return c.add(recs, nil, 0)
 }
 
 // add adds the records and domains of a block; blocks must come in row order.
@@ -68,8 +99,11 @@ func (c *duplicateCounter) add(recs []byte, domains []string, rows int) error {
 		}
 	}
 	c.rows += int64(rows)
-	c.blank += int64(rows - len(recs)/countRecord)
+	c.blank += int64(rows)
 	for ; len(recs) > 0; recs = recs[countRecord:] {
+		if binary.BigEndian.Uint32(recs[16:]) != mentioned {
+			c.blank--
+		}
 		if err := c.spill.add(int(recs[0]), recs[:countRecord]); err != nil {
 			return err
 		}
@@ -77,7 +111,7 @@ func (c *duplicateCounter) add(recs []byte, domains []string, rows int) error {
 	return nil
 }
 
-// finish counts partition by partition and adds the duplicates to the upload.
+// finish counts partition by partition, and adds the set of addresses and the duplicates to the upload.
 func (c *duplicateCounter) finish(w *jobfiles.UploadWriter) (err error) {
 	dups, err := createSpill(c.spill.fs, c.spill.path+".duplicates", dupWindows)
 	if err != nil {
@@ -85,16 +119,30 @@ func (c *duplicateCounter) finish(w *jobfiles.UploadWriter) (err error) {
 	}
 	defer func() { err = errors.Join(err, dups.remove()) }()
 	be := binary.BigEndian
-	firstRows := map[[2]uint64]uint32{} // by hash; reused by partition
+	set := addresses.NewSetWriter(w.Addresses(), c.seed)
+	complete := c.mentions.Load() <= maxMentions
+	firstRows := map[xxh3.Uint128]uint32{} // by hash, or mentioned if it is not of a row so far; reused by partition
 	for p := range countPartitions {
 		clear(firstRows)
 		err := c.spill.forEach(p, func(run []byte) error {
 			for ; len(run) > 0; run = run[countRecord:] {
 				row := be.Uint32(run[16:])
-				hash := [2]uint64{be.Uint64(run), be.Uint64(run[8:])}
-				first, again := firstRows[hash]
-				if !again {
+				hash := xxh3.Uint128{Hi: be.Uint64(run), Lo: be.Uint64(run[8:])}
+				first, known := firstRows[hash]
+				if !known && complete && row&unparsable == 0 {
+					if err := set.Add(hash); err != nil {
+						return err
+					}
+				}
+				row &^= unparsable
+				if !known || first == mentioned {
 					firstRows[hash] = row
+					if row != mentioned {
+						c.unique++
+					}
+					continue
+				}
+				if row == mentioned {
 					continue
 				}
 				c.duplicates++
@@ -110,7 +158,11 @@ func (c *duplicateCounter) finish(w *jobfiles.UploadWriter) (err error) {
 		if err != nil {
 			return err
 		}
-		c.unique += int64(len(firstRows))
+	}
+	if complete {
+		if err := set.Finish(); err != nil {
+			return err
+		}
 	}
 	if c.duplicates == 0 {
 		return nil

@@ -182,6 +182,9 @@ func (r *Receiver) receive(ctx context.Context, j *store.Job, u Upload) (err err
 			}
 		}
 	}
+	if err := count.addPreamble(rows.Preamble(), d); err != nil {
+		return err
+	}
 	if err := count.finish(w); err != nil {
 		return err
 	}

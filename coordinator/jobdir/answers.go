@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"probity/coordinator/addresses"
 	"probity/coordinator/jobfiles"
 	"probity/coordinator/results"
 	"probity/engine"
@@ -29,6 +30,23 @@ func (d *Dirs) OpenAnswers(j *store.Job) (vfs.File, error) {
 		return nil, jobfiles.Ignore(err, fs.ErrNotExist)
 	}
 	return f, nil
+}
+
+// AnswersMayContain reports whether a name in a job's answers may be an address in folded form. It reads the set of
+// these names, which only the answers of a finished job have.
+func (d *Dirs) AnswersMayContain(j *store.Job, folded string) (bool, error) {
+	if j.Answers == nil {
+		return true, nil
+	}
+	f, err := d.OpenAnswers(j)
+	if err != nil {
+		return false, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return false, errors.Join(err, f.Close())
+	}
+	return addresses.OpenSet(f, j.Answers.Bytes, info.Size()).MayContain(folded), f.Close()
 }
 
 // ReadAnswers calls visit with each whole group of a job's answers.

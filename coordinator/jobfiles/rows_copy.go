@@ -1,6 +1,14 @@
 package jobfiles
 
-import "io"
+import (
+	"io"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+
+	"probity/coordinator/addresses"
+	"probity/engine"
+)
 
 type groupWriter struct {
 	w   io.Writer
@@ -25,8 +33,12 @@ func (w *groupWriter) write(g *group, durable uint64) error {
 // RowsWriter writes a whole rows log from another one. The log is not read before all of it is durable.
 type RowsWriter struct {
 	groupWriter
-	group *group
+	group     *group
+	addresses []xxh3.Uint128 // hashes of names that are addresses, at most one more than a set has
 }
+
+// maxNameAddresses bounds the set of names that are addresses: suggestions. Answers with more have none.
+const maxNameAddresses = 1 << 17
 
 // NewRowsWriter starts a log. After Finish, the caller makes w durable.
 func NewRowsWriter(w io.Writer) *RowsWriter {
@@ -74,6 +86,14 @@ func (w *RowsWriter) flush() error {
 		return nil
 	}
 	err := w.write(w.group, w.end.number)
+	for name := range w.group.offsets {
+		if strings.IndexByte(name, '@') < 0 || len(w.addresses) > maxNameAddresses {
+			continue
+		}
+		if a, err := engine.Parse(name); err == nil {
+			w.addresses = append(w.addresses, addresses.Hash(a.Folded(), 0))
+		}
+	}
 	w.group.reset()
 	return err
 }
@@ -82,4 +102,18 @@ func (w *RowsWriter) flush() error {
 func (w *RowsWriter) Finish() (LogEnd, error) {
 	err := w.flush()
 	return w.end, err
+}
+
+// WriteAddresses writes the set of the names that are addresses, after Finish.
+func (w *RowsWriter) WriteAddresses() error {
+	if len(w.addresses) > maxNameAddresses {
+		return nil
+	}
+	set := addresses.NewSetWriter(w.w, 0)
+	for _, h := range w.addresses {
+		if err := set.Add(h); err != nil {
+			return err
+		}
+	}
+	return set.Finish()
 }

@@ -13,6 +13,7 @@ import (
 // An upload is one object:
 //
 //	frames      whole rows of the file as they were sent, each frame compressed separately with zstd
+//	addresses   the set of the addresses in it; see package addresses. It may be missing
 //	duplicates  of each frame: row uint32, the first row with the same address uint32; in the order of rows
 //	index       length of the preamble uint32, the preamble; then of each frame
 //	              line of its first row uint64, xxh3 of the compressed frame uint64, xxh3 of its duplicates uint64
@@ -44,7 +45,8 @@ type Frame struct {
 	duplicatesSum uint64
 }
 
-// UploadWriter writes an upload: its frames, then its duplicates, then Finish.
+// UploadWriter writes an upload: its frames, then the set of its addresses, if there is one, then its duplicates, then
+// Finish.
 type UploadWriter struct {
 	w      io.Writer
 	frames []Frame
@@ -82,6 +84,9 @@ func (w *UploadWriter) AddFrame(packed []byte, f Frame) error {
 func (w *UploadWriter) Written(from io.ReaderAt, unpack *zstd.Decoder) *Upload {
 	return &Upload{Frames: w.frames, rows: w.rows, from: from, unpack: unpack}
 }
+
+// Addresses returns where the set of the upload's addresses is written.
+func (w *UploadWriter) Addresses() io.Writer { return w.w }
 
 // AddDuplicate adds a row whose address occurs first in an earlier row. Rows must ascend.
 func (w *UploadWriter) AddDuplicate(row, first uint32) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/zeebo/xxh3"
 
+	"probity/coordinator/addresses"
 	"probity/coordinator/csvfile"
 )
 
@@ -19,6 +20,7 @@ type Upload struct {
 	Frames   []Frame
 
 	rows, duplicates int64
+	setStart, setEnd int64 // of the set of addresses
 	from             io.ReaderAt
 	closer           io.Closer
 	unpack           *zstd.Decoder
@@ -100,17 +102,24 @@ func (u *Upload) readIndex(size int64) error {
 			return fmt.Errorf("frame %d of %d rows, %d of them duplicates: %w", i, f.Rows, f.duplicates, ErrDamaged)
 		}
 	}
+	size = at - int64(length)
+	u.setStart = end
+	u.setEnd = size - u.duplicates*duplicateBytes
+	if u.setEnd < u.setStart {
+		return fmt.Errorf("%d bytes of frames and duplicates, want %d: %w", size, end+u.duplicates*duplicateBytes,
+			ErrDamaged)
+	}
+	end = u.setEnd
 	for i := range u.Frames {
 		f := &u.Frames[i]
 		f.duplicatesAt = end
 		end += int64(f.duplicates) * duplicateBytes
 	}
-	size = at - int64(length)
-	if end != size {
-		return fmt.Errorf("%d bytes of frames and duplicates, want %d: %w", size, end, ErrDamaged)
-	}
 	return nil
 }
+
+// Addresses opens the set of the upload's addresses.
+func (u *Upload) Addresses() *addresses.Set { return addresses.OpenSet(u.from, u.setStart, u.setEnd) }
 
 // checkMagic compares the magic of a file with ours. Its last two bytes are the version and its complement.
 func checkMagic(what string, magic []byte, want string) error {
@@ -173,7 +182,7 @@ func (u *Upload) EachDuplicate(visit func(row, first uint32) error) error {
 	return nil
 }
 
-// Check reads the whole upload and verifies its checksums.
+// Check reads the whole upload and verifies its checksums, but those of the set of addresses: it is no loss.
 func (u *Upload) Check() (err error) {
 	var packed []byte
 	for i := range u.Frames {

@@ -13,6 +13,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"probity/coordinator/addresses"
 )
 
 // testUpload is the content of an upload.
@@ -21,6 +23,7 @@ type testUpload struct {
 	frames    []string
 	rows      []int // of each frame
 	firstRows []uint32
+	addresses []string // nil: there is no set of them
 }
 
 func newZstd(t testing.TB) (*zstd.Encoder, *zstd.Decoder) {
@@ -44,6 +47,13 @@ func (s *testUpload) write(o *Folder, pack *zstd.Encoder) (name string, err erro
 		err = errors.Join(err, w.AddFrame(pack.EncodeAll([]byte(text), nil),
 			Frame{Line: line, Rows: uint32(s.rows[i]), Raw: uint32(len(text))}))
 		line += int64(s.rows[i])
+	}
+	set := addresses.NewSetWriter(w.Addresses(), 1)
+	for _, a := range s.addresses {
+		err = errors.Join(err, set.Add(addresses.Hash(a, 1)))
+	}
+	if s.addresses != nil {
+		err = errors.Join(err, set.Finish())
 	}
 	for row, first := range s.firstRows {
 		if first != 0 {
@@ -107,12 +117,28 @@ func TestUploadRoundTrip(t *testing.T) {
 			}
 		}
 		o := &Folder{vfs.NewMem(), "jobs"}
+		if rapid.Bool().Draw(t, "set") {
+			s.addresses = rapid.SliceOfNDistinct(rapid.String(), 1, 9, rapid.ID).Draw(t, "addresses")
+		}
 		name, err := s.write(o, pack)
 		require.NoError(t, err)
 		got, err := readUpload(o, name, unpack)
 		require.NoError(t, err)
+		requireAddresses(t, o, name, unpack, s.addresses)
+		s.addresses = nil
 		require.Equal(t, s, got)
 	})
+}
+
+// requireAddresses requires that the set of an upload contains addresses, and no other; nil: it may contain any.
+func requireAddresses(t require.TestingT, o *Folder, name string, unpack *zstd.Decoder, all []string) {
+	u, err := OpenUpload(o, "j", name, unpack)
+	require.NoError(t, err)
+	for _, a := range all {
+		require.True(t, u.Addresses().MayContain(a))
+	}
+	require.Equal(t, all == nil, u.Addresses().MayContain("absent@x.example"))
+	require.NoError(t, u.Close())
 }
 
 // uploadBytes is an upload with duplicates in the first frame and the third.
@@ -130,12 +156,16 @@ func uploadBytes() *testUpload {
 }
 
 // TestFlippedBitOfUploadIsDamage flips 1,000 random bits, one at a time: reading gives the original content or damage.
+// Its set of addresses still contains them, or any.
 func TestFlippedBitOfUploadIsDamage(t *testing.T) {
 	pack, unpack := newZstd(t)
 	disk, want := vfs.NewMem(), uploadBytes()
+	all := []string{"u0@d0.example", "u1@d1.example", "u2@d2.example"}
+	want.addresses = all
 	o := &Folder{disk, "jobs"}
 	name, err := want.write(o, pack)
 	require.NoError(t, err)
+	want.addresses = nil
 	whole := readFile(t, disk, "jobs/j/"+name)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {
@@ -145,6 +175,12 @@ func TestFlippedBitOfUploadIsDamage(t *testing.T) {
 		got, err := readUpload(o, name, unpack)
 		if err == nil {
 			require.Equal(t, *want, got, "bit %d", bit)
+			u, err := OpenUpload(o, "j", name, unpack)
+			require.NoError(t, err)
+			for _, a := range all {
+				require.True(t, u.Addresses().MayContain(a), "bit %d", bit)
+			}
+			require.NoError(t, u.Close())
 			continue
 		}
 		require.ErrorIs(t, err, ErrDamaged, "bit %d", bit)
@@ -176,7 +212,9 @@ func TestNoUploadIsFinishedOnAFailingDisk(t *testing.T) {
 		for n, more := 1, true; more; n++ {
 			disk := vfs.NewMem()
 			failing := &failingFS{FS: disk, stepsLeft: n, persistFailed: persist}
-			name, err := uploadBytes().write(&Folder{failing, "jobs"}, pack)
+			upload := uploadBytes()
+			upload.addresses = []string{"u0@d0.example"}
+			name, err := upload.write(&Folder{failing, "jobs"}, pack)
 			more = failing.stepsLeft <= 0
 			if !more {
 				require.NoError(t, err)
@@ -236,6 +274,7 @@ func FuzzUpload(f *testing.F) {
 			return
 		}
 		defer u.Close()
+		u.Addresses().MayContain("u0@d0.example")
 		for i := range u.Frames {
 			if _, _, err := u.Unpack(i, nil, nil); err != nil {
 				require.ErrorIs(t, err, ErrDamaged)

@@ -2,6 +2,7 @@ package results
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -17,7 +18,11 @@ func ReadAnswers(j *store.Job, f vfs.File, visit func(*jobfiles.Group) error) (e
 		return end, nil
 	}
 	rows := int64(0)
-	end, err = jobfiles.ReadRows(f, func(g *jobfiles.Group) error {
+	log := io.ReaderAt(f)
+	if j.Answers != nil {
+		log = io.NewSectionReader(f, 0, j.Answers.Bytes) // a set of addresses follows
+	}
+	end, err = jobfiles.ReadRows(log, func(g *jobfiles.Group) error {
 		for row, rec := range g.Answers() {
 			if err := CheckRecord(j, row, rec); err != nil {
 				return err
@@ -63,12 +68,15 @@ func (w *AnswersWriter) add(row uint32, rec *jobfiles.Record) error {
 	return w.Rows.AddRecord(row, rec, names)
 }
 
-// Finish makes the file durable. The caller must name it in the job's record.
+// Finish adds the set of suggested addresses and makes the file durable. The caller must name it in the job's record.
 func (w *AnswersWriter) Finish() error {
 	end, err := w.Rows.Finish()
 	if err != nil {
 		return err
 	}
 	w.File.Bytes, w.File.Sum = end.At, end.Sum
+	if err := w.Rows.WriteAddresses(); err != nil {
+		return err
+	}
 	return w.Commit()
 }

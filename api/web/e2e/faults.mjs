@@ -98,7 +98,7 @@ export function faults(step) {
     const done = { row: 1, email: "ann@third.example", status: "INVALID", score: 0, reason: "domain_not_found", smtp_provider: "" };
     const open = { ...done, status: "", score: 0, reason: null };
     let asked = 0;
-    await page.route("**/v1/dash/jobs/*/rows?*", (route) => route.fulfill({ json: { rows: [asked++ === 0 ? open : done], next_after: null } }));
+    await page.route("**/v1/dash/jobs/*/rows?*q=ann*", (route) => route.fulfill({ json: { rows: [asked++ === 0 ? open : done], next_after: null } }));
     await page.getByRole("tab", { name: "Rows" }).click();
     await page.getByLabel("Search by e-mail or domain").fill("ann");
     await page.getByRole("button", { name: "Search" }).click();
@@ -107,7 +107,7 @@ export function faults(step) {
     await page.getByRole("button", { name: "Search" }).click();
     await found.getByText("INVALID").waitFor();
     assert.equal(asked, 2);
-    await page.unroute("**/v1/dash/jobs/*/rows?*");
+    await page.unroute("**/v1/dash/jobs/*/rows?*q=ann*");
     await page.getByRole("button", { name: /^Dismiss/ }).click();
   });
 

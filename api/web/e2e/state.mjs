@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { signIn } from "./browser.mjs";
 import { overflow, settled } from "./look.mjs";
-import { asSession, heading, nav, signOut } from "./steps.mjs";
+import { asSession, ended, heading, nav, signOut } from "./steps.mjs";
 
 const csv = (name, text) => ({ name, mimeType: "text/csv", buffer: Buffer.from(text) });
 const long = `${"x".repeat(190)}.csv`;
@@ -71,6 +71,27 @@ export function state(step) {
     await page.reload();
     await found.getByText("ann@").waitFor();
     assert.equal(await page.getByLabel("Search by e-mail or domain").inputValue(), "ann@state");
+  });
+
+  step("the page of a long table stands in the address", async ({ page, base }) => {
+    const made = await upload(page, "sixty.csv", "email\n" + Array.from({ length: 60 }, (_, i) => `row${i}@paged.example`).join("\n"));
+    await ended(page, made.job_id);
+    await page.goto(`${base}/app/lists/${made.job_id}?tab=rows`);
+    const found = page.getByRole("region", { name: "Rows found" });
+    const first = () => found.getByRole("row").nth(1).getByRole("cell").first();
+    await first().getByText("row0@paged.example", { exact: true }).waitFor();
+    const pages = page.getByRole("group", { name: "Pages of Rows found" });
+    await pages.getByRole("button", { name: "Next" }).click();
+    await first().getByText("row25@paged.example", { exact: true }).waitFor();
+    await page.reload();
+    await first().getByText("row25@paged.example", { exact: true }).waitFor();
+    await pages.getByRole("button", { name: "Next" }).click();
+    await first().getByText("row50@paged.example", { exact: true }).waitFor();
+    assert.ok(await pages.getByRole("button", { name: "Next" }).isDisabled());
+    await page.goBack();
+    await first().getByText("row25@paged.example", { exact: true }).waitFor();
+    await pages.getByRole("button", { name: "First" }).click();
+    await first().getByText("row0@paged.example", { exact: true }).waitFor();
   });
 
   step("a verdict that was paid for outlives a reload, and ends with its user", async ({ page, base, erin, fred }) => {

@@ -47,8 +47,9 @@ export async function upload(page, name, text, more = {}) {
 /** ended waits for the end of a job. */
 export async function ended(page, id) {
   for (;;) {
-    const { status } = (await asSession(page, "GET", `/v1/verify/bulk/${id}?wait=20`)).body;
-    if (["completed", "cancelled", "failed"].includes(status)) return;
+    const { status, body } = await asSession(page, "GET", `/v1/verify/bulk/${id}?wait=20`);
+    assert.equal(status, 200, JSON.stringify(body));
+    if (["completed", "cancelled", "failed"].includes(body.status)) return;
   }
 }
 

@@ -1,5 +1,5 @@
 import { Alert, Button, Grid, Group, Progress, Select, SegmentedControl, Stack, Table, Tabs, Text, TextInput, Title } from "@mantine/core";
-import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useState, type FormEvent, type ReactNode } from "react";
 import { Donut } from "../charts/Donut";
@@ -7,7 +7,7 @@ import { Scores } from "../charts/Scores";
 import { ApiError, api, take, type Job, type Result, type Schemas, type Status } from "../api/client";
 import { callback, credits, isOver, job as jobQuery, jobProviders, reasons, session } from "../api/queries";
 import { bytes, counted, decimal, duration, exactly, number, share } from "../format";
-import { Ask, Badge, CopyButton, Cut, Empty, Facts, Icon, JobBadge, Loaded, Moment, More as MoreButton, Name, Note, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, Warning, type Column } from "../parts";
+import { Ask, Badge, CopyButton, Cut, Empty, Facts, Icon, JobBadge, Loaded, Moment, Name, Note, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, Warning, type Column } from "../parts";
 import { DataTable } from "../parts/DataTable";
 import { callbackFails, titleOf, usePace } from "../parts/JobTable";
 import { evidence } from "../parts/Evidence";
@@ -572,32 +572,31 @@ const foundColumns: Column<Found>[] = [
   { title: "Provider", of: (r) => r.smtp_provider },
 ];
 
+/** Search is the rows of a job, those that the address asks for: what it asks with stands in the fragment. */
 function Search({ job: j }: { job: Job }) {
   const [fragment, show] = useFragment();
   const ofStatus: Status | "" = statuses.find((s) => s === fragment.get("status")) ?? "";
-  const asked = fragment.has("q") ? { q: fragment.get("q")!, status: ofStatus } : null;
-  const [text, setText] = useState(asked?.q ?? "");
+  const q = fragment.get("q") ?? "";
+  const after = fragment.get("after") ?? undefined;
+  const [text, setText] = useState(q);
   const [status, setStatus] = useState<Status | "">(ofStatus);
-  const query = useInfiniteQuery({
-    queryKey: ["job", j.job_id, "rows", asked],
-    enabled: asked !== null,
+  const query = useQuery({
+    queryKey: ["job", j.job_id, "rows", q, ofStatus, after],
     staleTime: 0, // rows change while the job runs
-    initialPageParam: 0,
-    queryFn: ({ pageParam }) =>
+    placeholderData: keepPreviousData,
+    queryFn: () =>
       take(
         api.GET("/v1/dash/jobs/{job_id}/rows", {
-          params: { path: { job_id: j.job_id }, query: { q: asked!.q || undefined, status: asked!.status || undefined, after: pageParam, limit: 25 } },
+          params: { path: { job_id: j.job_id }, query: { q: q || undefined, status: ofStatus || undefined, after: Number(after) || undefined, limit: 25 } },
         }),
       ),
-    getNextPageParam: (last) => last.next_after ?? undefined,
   });
   function submit(e: FormEvent) {
     e.preventDefault();
     const next = { q: text.trim(), status };
-    if (next.q === asked?.q && next.status === asked.status) void query.refetch();
+    if (next.q === q && status === ofStatus && !after) void query.refetch();
     else show(next);
   }
-  const rows: Found[] = query.data?.pages.flatMap((p) => p.rows) ?? [];
   const [opened, open] = useState<number | null>(null);
   const evidenceColumn: Column<Found> = {
     title: "Evidence",
@@ -609,11 +608,10 @@ function Search({ job: j }: { job: Job }) {
         </Button>
       ),
   };
-  const detailed = rows.some((r) => r.details);
   return (
     <Panel title="Rows">
       <form onSubmit={submit}>
-        <Group align="flex-end">
+        <Group align="flex-end" mb="sm">
           <TextInput label="Search by e-mail or domain" placeholder="ann@ or example.com" value={text} onChange={(e) => setText(e.currentTarget.value)} style={{ flex: "1 1 14rem" }} spellCheck={false} autoComplete="off" />
           <Select label="Status" data={[{ value: "", label: "Any" }, ...statuses.map((s) => ({ value: s, label: s }))]} value={status} onChange={(v) => setStatus((v ?? "") as Status | "")} allowDeselect={false} w="9rem" />
           <Button type="submit" variant="default" loading={query.isFetching} leftSection={<Icon name="search" size={16} />}>
@@ -621,28 +619,20 @@ function Search({ job: j }: { job: Job }) {
           </Button>
         </Group>
       </form>
-      {query.error && <Trouble error={query.error} again={() => void query.refetch()} />}
-      {query.data && rows.length === 0 && (
-        <Text mt="sm" role="status">
-          No matching rows{query.hasNextPage ? " in the rows searched so far" : ""}.
-        </Text>
-      )}
-      {rows.length > 0 && (
-        <div style={{ marginTop: "var(--mantine-spacing-sm)" }}>
-          <Rows
+      <Loaded query={query} what="the rows">
+        {({ rows, next_after: next }: { rows: Found[]; next_after: number | null }) => (
+          <DataTable
             label="Rows found"
-            columns={detailed ? [...foundColumns, evidenceColumn] : foundColumns}
+            columns={rows.some((r) => r.details) ? [...foundColumns, evidenceColumn] : foundColumns}
             rows={rows}
-            keyOf={(r) => r.row}
+            keyOf={(r) => String(r.row)}
             below={(r) => r.row === opened && r.details && <Facts list={evidence(r.details, r.email)} />}
+            empty={<Text role="status">No matching rows{next ? " in the rows searched so far" : ""}.</Text>}
+            pages={{ cursor: after, next: next === null ? null : String(next), go: (to) => show({ q, status: ofStatus, ...(to && { after: to }) }), words: ["First", "Next"] }}
           />
-        </div>
-      )}
-      {query.hasNextPage && (
-        <MoreButton loading={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-          Show more
-        </MoreButton>
-      )}
+        )}
+      </Loaded>
+      {query.error && query.data && <Trouble error={query.error} again={() => void query.refetch()} />}
     </Panel>
   );
 }

@@ -2,12 +2,12 @@ import { Accordion, Button, Group, NumberInput, Select, Stack, Switch, Table, Te
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRouter } from "@tanstack/react-router";
 import { useEffect, useRef, useState, type DragEvent } from "react";
-import { api, take, type Job } from "../api/client";
+import { api, take, type Job, type JobStatus } from "../api/client";
 import { isOver, jobsPage, recentJobs, session } from "../api/queries";
 import { bytes, counted, duration } from "../format";
 import { Ask, Busy, Empty, Icon, Loaded, Page, Panel, To, Trouble } from "../parts";
 import { DataTable } from "../parts/DataTable";
-import { jobColumns, Pager, StateFilter, titleOf, useJobsSearch } from "../parts/JobTable";
+import { jobColumns, StateFilter, titleOf, useJobsSearch } from "../parts/JobTable";
 import { asList, pasted } from "../upload/lists";
 import { beginning, columnPart, delimiterNames, delimiterPart, preview, workbooks, type Preview } from "../upload/preview";
 import { allChosen, choose, chosenDone, dismiss, start, useChosen, type Chosen, type Options } from "../upload/uploads";
@@ -367,6 +367,15 @@ function download(jobs: Job[]) {
   }
 }
 
+function NoJobs({ status }: { status: JobStatus | undefined }) {
+  if (status) return <Empty icon="lists" title={`No ${status} jobs`} />;
+  return (
+    <Empty icon="lists" title="No jobs yet">
+      Drop a file above, or upload one <To to="/docs">with the API</To>.
+    </Empty>
+  );
+}
+
 function Jobs() {
   const [{ status, cursor }, show] = useJobsSearch();
   const first = !status && !cursor;
@@ -382,21 +391,18 @@ function Jobs() {
       actions={<StateFilter status={status} change={(status) => show({ status })} />}
     >
       <Loaded query={query} what="your jobs">
-        {({ jobs }) =>
-          jobs.length === 0 ? (
-            status ? (
-              <Empty icon="lists" title={`No ${status} jobs`} />
-            ) : (
-              <Empty icon="lists" title="No jobs yet">
-                Drop a file above, or upload one <To to="/docs">with the API</To>.
-              </Empty>
-            )
-          ) : (
-            <DataTable label="Jobs" columns={columns} rows={jobs} keyOf={(j) => j.job_id} bulk={{ nameOf: titleOf, act: (chosen, done) => <Selection jobs={chosen} done={done} /> }} />
-          )
-        }
+        {({ jobs }) => (
+          <DataTable
+            label="Jobs"
+            columns={columns}
+            rows={jobs}
+            keyOf={(j) => j.job_id}
+            empty={<NoJobs status={status} />}
+            bulk={{ nameOf: titleOf, act: (chosen, done) => <Selection jobs={chosen} done={done} /> }}
+            pages={{ cursor, next, go: (cursor) => show({ status, cursor }) }}
+          />
+        )}
       </Loaded>
-      <Pager cursor={cursor} next={next} go={(cursor) => show({ status, cursor })} />
     </Panel>
   );
 }

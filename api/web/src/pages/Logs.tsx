@@ -6,8 +6,8 @@ import { api, take, type Schemas, type Status } from "../api/client";
 import { callbacks, receipt, requests, verifications } from "../api/queries";
 import { counted, exactly, number } from "../format";
 import { Badge, Code, Cut, Empty, Facts, Icon, Loaded, Moment, Name, Note, Page, Panel, Rows, StatusBadge, To, Trouble, type Column } from "../parts";
+import { DataTable } from "../parts/DataTable";
 import { Control, Rule } from "../parts/Evidence";
-import { Pager } from "../parts/JobTable";
 import { callbackStates, logTabs, useFragment, type CallbackState, type LogsSearch, type LogTab } from "../search";
 import { statuses } from "../verdict";
 
@@ -165,10 +165,14 @@ function Log<T>({ query, what, label, columns, keyOf, empty, search, show }: Log
     <>
       <Loaded query={query} what={what}>
         {({ rows, next }) => (
-          <>
-            {rows.length > 0 ? <Rows label={label} columns={columns} rows={rows} keyOf={keyOf} /> : next ? <Text my="sm">None among the newest ones; there are older ones.</Text> : empty}
-            <Pager cursor={search.cursor} next={next} go={(cursor) => show({ ...search, cursor })} />
-          </>
+          <DataTable
+            label={label}
+            columns={columns}
+            rows={rows}
+            keyOf={keyOf}
+            empty={next ? <Text my="sm">None among the newest ones; there are older ones.</Text> : empty}
+            pages={{ cursor: search.cursor, next, go: (cursor) => show({ ...search, cursor }) }}
+          />
         )}
       </Loaded>
       {query.error !== null && query.data && <Trouble error={query.error} />}

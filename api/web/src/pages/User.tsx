@@ -5,7 +5,8 @@ import type { Schemas } from "../api/client";
 import { allJobs, creditsOf, keysOf, ledgerOf, users } from "../api/queries";
 import { number } from "../format";
 import { Badge, Empty, Loaded, Moment, More, Page, Panel, Rows, Stat, Stats, To } from "../parts";
-import { JobTable, Pager, StateFilter, useJobsSearch } from "../parts/JobTable";
+import { DataTable } from "../parts/DataTable";
+import { jobColumns, StateFilter, useJobsSearch } from "../parts/JobTable";
 import { keyColumns } from "./Settings";
 import { ledgerColumns, settled } from "./Usage";
 import { Change, limitsText } from "./Users";
@@ -63,15 +64,25 @@ function Shown({ user: u }: { user: Schemas["User"] }) {
   );
 }
 
+const columns = jobColumns<Schemas["OperatorJob"]>("/operator/jobs/$jobId");
+
 function Jobs({ user }: { user: string }) {
   const [{ status, cursor }, show] = useJobsSearch();
   const query = useQuery(allJobs({ user, status, cursor, limit: 10 }));
   return (
     <Panel title="Jobs" actions={<StateFilter status={status} change={(status) => show({ status })} />}>
       <Loaded query={query} what="its jobs">
-        {({ jobs }) => (jobs.length === 0 ? <Text c="dimmed">{status ? `No ${status} jobs.` : "No jobs."}</Text> : <JobTable jobs={jobs} to="/operator/jobs/$jobId" />)}
+        {({ jobs, next_cursor: next }) => (
+          <DataTable
+            label="Jobs"
+            columns={columns}
+            rows={jobs}
+            keyOf={(j) => j.job_id}
+            empty={<Text c="dimmed">{status ? `No ${status} jobs.` : "No jobs."}</Text>}
+            pages={{ cursor, next, go: (cursor) => show({ status, cursor }) }}
+          />
+        )}
       </Loaded>
-      <Pager cursor={cursor} next={query.data?.next_cursor} go={(cursor) => show({ status, cursor })} />
     </Panel>
   );
 }

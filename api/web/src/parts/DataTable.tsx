@@ -9,7 +9,11 @@ interface Props<T> {
   label: string;
   columns: readonly Column<T>[];
   rows: readonly T[];
-  keyOf: (row: T) => string;
+  keyOf: (row: T, index: number) => string;
+  /** What stands in place of a table without rows. */
+  empty?: ReactNode;
+  /** The server pages: rows are one of its pages, in its order, found by its search. */
+  pages?: Pages;
   /** What is searched in a row, and the words of the field for it. */
   find?: { text: (row: T) => string; placeholder: string };
   /** Filters of the page, next to the search. */
@@ -24,13 +28,23 @@ interface Props<T> {
   below?: (row: T) => ReactNode;
 }
 
+/** Pages are those of the server: where the one shown begins, which the address names, where the next one does, and how to get
+ * there. One page back is the browser's Back. */
+export interface Pages {
+  cursor: string | undefined;
+  next: string | null | undefined;
+  go: (cursor: string | undefined) => void;
+  words?: readonly [first: string, next: string];
+}
+
 const none: never[] = [];
 
-/** DataTable is a table of all records that there are: with what it is told of it searches, sorts, pages and chooses. */
-export function DataTable<T>({ label, columns, rows, keyOf, find, filters, order, bulk, narrow, pageSize = 50, rowProps, below }: Props<T>) {
+/** DataTable is every table that is searched, sorted, paged or chosen from: all records that there are, or a page of the server's. */
+export function DataTable<T>({ label, columns, rows, keyOf, empty, pages: served, find, filters, order, bulk, narrow, pageSize = 50, rowProps, below }: Props<T>) {
   const [text, setText] = useState("");
   const [sorting, setSorting] = useState<SortingState>(order ? [{ id: order.replace(/^-/, ""), desc: order.startsWith("-") }] : none);
-  const [pagination, setPagination] = useState({ pageIndex: 0, pageSize });
+  const [ours, setPagination] = useState({ pageIndex: 0, pageSize });
+  const pagination = served ? { pageIndex: 0, pageSize: Math.max(1, rows.length) } : ours;
   const [rowSelection, setRowSelection] = useState<RowSelectionState>({});
   const defs = useMemo(
     () => columns.map((c): ColumnDef<T> => ({ id: c.title, accessorFn: (row) => c.by?.(row) ?? undefined, enableSorting: c.by !== undefined, sortUndefined: "last", sortDescFirst: c.kind === "number" })),
@@ -65,7 +79,7 @@ export function DataTable<T>({ label, columns, rows, keyOf, find, filters, order
   const clear = () => setRowSelection({});
   const sorted = sorting[0];
   const sortable = columns.filter((c) => c.by);
-  const all = bulk ? [choice(table, bulk.nameOf, keyOf), ...columns] : columns;
+  const all = bulk ? [choice(table, bulk.nameOf), ...columns] : columns;
   return (
     <>
       {(find || filters || chosen.length > 0) && (
@@ -87,7 +101,7 @@ export function DataTable<T>({ label, columns, rows, keyOf, find, filters, order
         </Group>
       )}
       {found === 0 ? (
-        <Empty icon="search" title={text ? `Nothing found for "${text}"` : "Nothing here"} />
+        ((!text && empty) ?? <Empty icon="search" title={text ? `Nothing found for "${text}"` : "Nothing here"} />)
       ) : (
         <Rows
           label={label}
@@ -100,7 +114,8 @@ export function DataTable<T>({ label, columns, rows, keyOf, find, filters, order
           sort={{ by: sorted?.id, descending: sorted?.desc ?? false, change: (title) => table.getColumn(title)?.toggleSorting() }}
         />
       )}
-      {pages > 1 && (
+      {served && <ServedPages label={label} {...served} />}
+      {!served && pages > 1 && (
         <Group justify="flex-end" mt="sm" gap="xs" role="group" aria-label={`Pages of ${label}`}>
           <Text size="sm" c="dimmed" role="status">
             {number(page * pageSize + 1)} to {number(Math.min(found, (page + 1) * pageSize))} of {number(found)}
@@ -117,14 +132,29 @@ export function DataTable<T>({ label, columns, rows, keyOf, find, filters, order
   );
 }
 
+/** ServedPages goes to the server's next page, and back to its first. */
+function ServedPages({ label, cursor, next, go, words: [first, later] = ["Newest", "Older"] }: Pages & { label: string }) {
+  if (!cursor && !next) return null;
+  return (
+    <Group justify="flex-end" mt="sm" gap="xs" role="group" aria-label={`Pages of ${label}`}>
+      <Button size="compact-sm" variant="default" disabled={!cursor} onClick={() => go(undefined)}>
+        {first}
+      </Button>
+      <Button size="compact-sm" variant="default" disabled={!next} onClick={() => next && go(next)}>
+        {later}
+      </Button>
+    </Group>
+  );
+}
+
 /** choice is the column of boxes by which rows are chosen. */
-function choice<T>(table: ReturnType<typeof useReactTable<T>>, nameOf: (row: T) => string, keyOf: (row: T) => string): Column<T> {
+function choice<T>(table: ReturnType<typeof useReactTable<T>>, nameOf: (row: T) => string): Column<T> {
   return {
     title: "Select",
     kind: "choose",
     head: <Checkbox size="xs" aria-label="Select all on this page" checked={table.getIsAllPageRowsSelected()} indeterminate={table.getIsSomePageRowsSelected()} onChange={table.getToggleAllPageRowsSelectedHandler()} />,
     of: (row) => {
-      const r = table.getRow(keyOf(row));
+      const r = table.getRowModel().rows.find((r) => r.original === row)!;
       return <Checkbox size="xs" aria-label={`Select ${nameOf(row)}`} checked={r.getIsSelected()} onChange={r.getToggleSelectedHandler()} />;
     },
   };

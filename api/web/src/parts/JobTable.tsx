@@ -1,4 +1,4 @@
-import { Button, Group, Progress, Select } from "@mantine/core";
+import { Progress, Select } from "@mantine/core";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import type { Job, JobStatus } from "../api/client";
 import { useReached } from "../api/reach";
@@ -90,9 +90,9 @@ export const jobColumns = <J extends Job>(to: JobPlace, owner?: (j: J) => { id: 
   { title: "Expires", of: (j) => (j.status === "expired" ? "Deleted" : <Moment at={j.expires_at} none="—" />) },
 ];
 
-/** JobTable lists jobs. */
-export function JobTable<J extends Job>({ jobs, owner, to = "/lists/$jobId" }: { jobs: J[]; owner?: (j: J) => { id: string; email: string }; to?: JobPlace }) {
-  return <Rows label="Jobs" columns={jobColumns(to, owner)} rows={jobs} keyOf={(j) => j.job_id} />;
+/** JobTable lists a few jobs. */
+export function JobTable({ jobs }: { jobs: Job[] }) {
+  return <Rows label="Jobs" columns={jobColumns("/lists/$jobId")} rows={jobs} keyOf={(j) => j.job_id} />;
 }
 
 /** JobPlace is where a job's own page is: its owner's, or the operator's. */
@@ -144,20 +144,5 @@ export function StateFilter({ status, change }: { status: JobStatus | undefined;
       allowDeselect={false}
       w="10rem"
     />
-  );
-}
-
-/** Pager goes to older jobs, and back to the newest; one page back is the browser's Back. */
-export function Pager({ cursor, next, go }: { cursor: string | undefined; next: string | null | undefined; go: (cursor: string | undefined) => void }) {
-  if (!cursor && !next) return null;
-  return (
-    <Group justify="flex-end" mt="sm">
-      <Button size="compact-sm" variant="default" disabled={!cursor} onClick={() => go(undefined)}>
-        Newest
-      </Button>
-      <Button size="compact-sm" variant="default" disabled={!next} onClick={() => next && go(next)}>
-        Older
-      </Button>
-    </Group>
   );
 }

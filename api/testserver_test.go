@@ -149,7 +149,7 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 			return record.ForCallback("http://probity.test", w.coord.ResultRetention(), j, c)
 		},
 		Single:    func(request string) (*callback.SingleEvent, error) { return singles.Event(w.store, request) },
-		PublicURL: "http://probity.test", Dialer: outwards})
+		PublicURL: "http://probity.test", Dialer: outwards, Log: log})
 	require.NoError(t, err)
 	w.late, err = singles.Open(singles.Config{Store: w.store, Coordinator: w.coord, Notify: callbacks.Notify,
 		History: w.history, Log: log})

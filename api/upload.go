@@ -247,7 +247,7 @@ func (u *upload) commitParts(j *store.Job, with listform.Options) []store.Part {
 		return fail(errReadAgain)
 	}
 	j.Name, j.MaxAge, j.Details = o.Name, o.MaxAge, o.Details
-	j.CallbackURL = o.CallbackURL
+	j.CallbackURL, j.Traceparent = o.CallbackURL, httpd.Traceparent(&u.call.Ctx.Request.Header)
 	if o.MaxHours > 0 {
 		j.MaxHours = o.MaxHours
 	}

@@ -80,6 +80,8 @@ type Job struct {
 
 	// added to its request; the values are secrets
 	CallbackHeaders map[string]string `json:"callback_headers,omitempty"`
+
+	Traceparent string `json:"traceparent,omitempty"` // of the request that made it
 }
 
 // AnswersFile identifies the answers file of a finished job.

@@ -225,6 +225,9 @@ func (c *Call) finish(err error) {
 		name = c.route.Method + " " + c.route.Path
 	}
 	attrs := []any{"request", c.ID, "route", name, "status", status, "took", took, "account", c.Account}
+	if parent := Traceparent(&c.Ctx.Request.Header); parent != "" {
+		attrs = append(attrs, "traceparent", parent)
+	}
 	if refused && refusal.Cause != nil {
 		err = refusal.Cause
 	}

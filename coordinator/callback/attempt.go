@@ -114,7 +114,8 @@ func (s *Sender) deliver(ctx context.Context, d *delivery) error {
 	s.metrics.seconds.Observe(a.Duration.Seconds())
 	s.metrics.bytes.Add(float64(a.Bytes))
 	s.cfg.Log.Info("callback attempted", "job", d.Job, "attempt", a.Number, "state", after.State, "status", a.Status,
-		"took", a.Duration, "bytes", a.Bytes, "link", a.Link, "error", a.Error, "next", after.Next)
+		"took", a.Duration, "bytes", a.Bytes, "link", a.Link, "error", a.Error, "next", after.Next,
+		"traceparent", d.trace)
 	if after.State != store.CallbackPending && !d.Single {
 		if err := s.cfg.Results.DropResults(d.Job); err != nil {
 			s.cfg.Log.Warn("callback's rows not deleted; they go with the job", "job", d.Job, "error", err)

@@ -86,6 +86,9 @@ func (s *Sender) newEvent(ctx context.Context, d *delivery, inline bool) (*event
 	} else if e.head, err = s.headOfJob(d, now); err != nil {
 		return nil, err
 	}
+	if d.trace != "" {
+		e.header.Set("Traceparent", d.trace)
+	}
 	if d.job != nil {
 		for name, value := range d.job.CallbackHeaders {
 			e.header.Set(name, value)

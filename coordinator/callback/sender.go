@@ -187,8 +187,9 @@ func (s *Sender) sendDue(ctx context.Context, all *sync.WaitGroup, stop context.
 
 // SingleEvent is the callback of a single call.
 type SingleEvent struct {
-	URL  string
-	Body []byte // a JSON object
+	URL         string
+	Traceparent string // of the request; "": none
+	Body        []byte // a JSON object
 }
 
 // delivery is one attempt to be made.
@@ -196,6 +197,7 @@ type delivery struct {
 	store.Callback
 	job     *store.Job      // nil for a single call
 	single  []byte          // the body of a single call
+	trace   string          // the traceparent of the request; "": none
 	target  *outward.Target // nil: the URL was refused, with the error refused
 	refused error
 	keys    slotKeys
@@ -211,7 +213,7 @@ func (s *Sender) loadContent(d *delivery) (target string, ok bool, err error) {
 		if err != nil || event == nil {
 			return "", false, err
 		}
-		d.single = event.Body
+		d.single, d.trace = event.Body, event.Traceparent
 		return event.URL, true, nil
 	}
 	d.job, err = s.cfg.Store.Job(d.Job)
@@ -221,6 +223,7 @@ func (s *Sender) loadContent(d *delivery) (target string, ok bool, err error) {
 	if err != nil {
 		return "", false, err
 	}
+	d.trace = d.job.Traceparent
 	return d.job.CallbackURL, true, nil
 }
 

@@ -27,6 +27,8 @@ type Call struct {
 	Made    time.Time     `json:"made"`
 	Reason  engine.Reason `json:"reason"` // of its answer
 
+	Traceparent string `json:"traceparent,omitempty"` // of its request
+
 	Answered time.Time       `json:"answered,omitzero"`
 	Event    json.RawMessage `json:"event,omitempty"` // the body of its callback
 }
@@ -79,7 +81,7 @@ func Event(s *store.Store, id string) (*callback.SingleEvent, error) {
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	}
-	return &callback.SingleEvent{URL: c.URL, Body: c.Event}, err
+	return &callback.SingleEvent{URL: c.URL, Traceparent: c.Traceparent, Body: c.Event}, err
 }
 
 // visit passes each call to do.

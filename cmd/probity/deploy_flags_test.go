@@ -83,6 +83,9 @@ func TestContainerCommandsAreValid(t *testing.T) {
 	require.Contains(t, text, "CGO_ENABLED=0")
 }
 
+// pinnedImage is an image of one version, or of one digest.
+const pinnedImage = `^[a-z0-9./-]+(:v?[0-9]+\.[0-9]+\.[0-9]+|(:[a-z0-9.-]+)?@sha256:[0-9a-f]{64})$`
+
 func TestComposeCommandsAreValid(t *testing.T) {
 	services := document(t, deployFile(t, "compose/compose.yaml"))["services"].(map[string]any)
 	require.Subset(t, keysOf(services), []string{"hub", "p1", "p2", "p3", "resolver", "prometheus", "grafana"})
@@ -96,6 +99,7 @@ func TestComposeCommandsAreValid(t *testing.T) {
 			}
 		}
 		if service["image"] != "probity" {
+			require.Regexp(t, pinnedImage, service["image"], name)
 			continue
 		}
 		checked++

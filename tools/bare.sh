@@ -19,9 +19,10 @@ node=$(dirname "$(dirname "$(readlink -f "$(command -v node)")")")
 work=$cache/bare.work
 root=$work/root
 table=$work/table
-rm -rf "$work"
+rm -rf --one-file-system "$work"
 mkdir -p "$root" "$work/upper" "$work/scratch"
-trap 'umount --recursive "$root"; rm -rf "$work"' EXIT
+# Nothing below a mount is removed: /dev is that of the machine.
+trap 'umount --recursive "$root" && rm -rf --one-file-system "$work"' EXIT
 trap 'exit 130' INT TERM
 mount -t overlay -o "lowerdir=$cache/bare,upperdir=$work/upper,workdir=$work/scratch" overlay "$root"
 mount --rbind /dev "$root/dev"

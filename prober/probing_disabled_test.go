@@ -176,3 +176,21 @@ func TestSuppressedAddressIsNotRetried(t *testing.T) {
 		require.Greater(t, h.count("RCPT"), before)
 	})
 }
+
+// TestNoConnectionWhereALookUpOutlivesItsPermission: a connection whose host is being looked up when the table excludes
+// the receiver is not made.
+func TestNoConnectionWhereALookUpOutlivesItsPermission(t *testing.T) {
+	h := &fakeServer{rcpt: acceptsOnly("ann")}
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		b.dnsDelay.Store(int64(2 * time.Second))
+		time.AfterFunc(time.Second, func() { b.prober.SetTable(disabledTable(t, "mx.a.example")) })
+		rows := b.rows(mxA, "ann@a.example")
+		require.Equal(t, "UNKNOWN smtp_not_checked",
+			verdictText(b.verify(10*time.Minute, rows...)[rows[0].Number].Verdict))
+		time.Sleep(time.Minute)
+		require.Empty(t, h.snapshot().dialTimes)
+		b.prober.SetTable(b.table)
+		rows = b.rows(mxA, "ann@b.example")
+		require.Equal(t, "VALID", verdictText(b.verify(10*time.Minute, rows...)[rows[0].Number].Verdict), "on again")
+	})
+}

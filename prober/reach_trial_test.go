@@ -7,11 +7,13 @@ import (
 	"net/netip"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"probity/engine"
 	"probity/prober/source"
 	"probity/prober/wire"
 )
@@ -104,4 +106,29 @@ func TestFailureIsConfirmedAtSpeedupZero(t *testing.T) {
 				})
 		})
 	}
+}
+
+// TestReachabilityTrialHasNoRecipient: a reachability trial at a host that has refused its control sends no recipient,
+// and ends at once.
+func TestReachabilityTrialHasNoRecipient(t *testing.T) {
+	var blocks atomic.Bool
+	h := &fakeServer{rcpt: func(local string) string {
+		if blocks.Load() {
+			return "550 5.1.1 User unknown"
+		}
+		return acceptsOnly("ann")(local)
+	}}
+	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
+		require.Equal(t, "VALID", verdictText(b.single(time.Minute, mxA, "ann@a.example")))
+		blocks.Store(true)
+		require.Equal(t, engine.Unknown, b.single(time.Minute, mxA, "bob@a.example").Status, "the control is refused")
+		asked, dialed := h.count("RCPT"), len(h.snapshot().dialTimes)
+		src := b.prober.sources.List[0]
+		makeSuspect(src)
+		b.prober.watch(src, source.Reachability)
+		time.Sleep(10 * time.Second)
+		require.Greater(t, len(h.snapshot().dialTimes), dialed)
+		require.Zero(t, h.snapshot().open)
+		require.Equal(t, asked, h.count("RCPT"))
+	})
 }

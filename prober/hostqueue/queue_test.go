@@ -81,3 +81,17 @@ func TestExpeditedDecoyIsFirst(t *testing.T) {
 		require.Equal(t, make([]*Domain, 6), want)
 	}
 }
+
+// TestUnprovenAnswersOfASingleCallAreOverdue: answers of jobs wait for the end of their connection, until a single call
+// waits for one of them and nothing is left to ask for it.
+func TestUnprovenAnswersOfASingleCallAreOverdue(t *testing.T) {
+	q := &Queue{set: &Set{Owner: idleOwner{}}}
+	joined := &Probe{Priority: budget.LongJob}
+	u := Unproven{Finished: []Finished{{Probe: &Probe{Priority: budget.ShortJob}}, {Probe: joined}}}
+	require.False(t, u.Overdue(q, 1))
+	require.True(t, u.Overdue(q, maxUnproven))
+	joined.Urge()
+	require.True(t, u.Overdue(q, 1))
+	awaitingDecoy(q, budget.Single)
+	require.False(t, u.Overdue(q, 1), "its decoy is not asked yet")
+}

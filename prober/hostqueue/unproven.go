@@ -21,7 +21,11 @@ const maxUnproven = 8
 // Overdue reports whether what is unproven must wait no longer for the end of its connection: answers of single calls
 // for nothing but their decoys, those of jobs for maxUnproven transactions.
 func (u *Unproven) Overdue(at *Queue, transactions int) bool {
-	if slices.ContainsFunc(u.Finished, func(f Finished) bool { return f.Probe.Priority == budget.Single }) {
+	ofSingle := func(f Finished) bool {
+		f.Probe.ApplyUrgency() // a single call may wait for it since
+		return f.Probe.Priority == budget.Single
+	}
+	if slices.ContainsFunc(u.Finished, ofSingle) {
 		return at.Waiting(budget.Single) == 0
 	}
 	return len(u.Finished) > 0 && transactions >= maxUnproven

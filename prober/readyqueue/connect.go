@@ -22,6 +22,7 @@ func (s *session) connect(ctx context.Context) bool {
 	f := smtp.Fault{Event: s.lookUp(ctx, began)}
 	switch {
 	case ctx.Err() != nil:
+		q.Source.ReturnTrial(s.nextTrial, "", time.Now())
 		return false
 	case !f.None():
 		q.Source.ReturnTrial(s.nextTrial, "", time.Now().Add(q.Scaled(source.TrialCheckInterval)))
@@ -38,6 +39,9 @@ func (s *session) connect(ctx context.Context) bool {
 		return false
 	case q.unknownProvider && !s.reserveAddress():
 		q.Source.ReturnTrial(s.nextTrial, q.Key.Route, time.Now())
+		return false
+	case s.mayNotDial(time.Now()):
+		q.Source.ReturnTrial(s.nextTrial, "", time.Now())
 		return false
 	default:
 		f = s.dial(ctx)
@@ -63,6 +67,14 @@ func (s *session) connect(ctx context.Context) bool {
 		s.handleFailure(l, f, s.sighting(l, f, now), now)
 	}
 	return false
+}
+
+// mayNotDial reports whether the receiver was excluded, or the source quarantined, while the session waited for
+// admission and looked its host up.
+func (s *session) mayNotDial(now time.Time) bool {
+	l := s.queue.lock()
+	defer l.unlock()
+	return l.connectDisabled(now) || s.nextTrial.IsZero() && l.Source.Quarantined(now)
 }
 
 // lookUp finds the addresses of the session's host and chooses the one to dial: that of the session's pool, if the host

@@ -218,9 +218,12 @@ func (s *session) enterGate(ctx context.Context) bool {
 }
 
 // nextTransaction fills the next transaction; it waits a little for work or for budgets. It returns false if the
-// session should end.
+// session should end, as a reachability trial does: it sends no recipient, not even a control.
 func (s *session) nextTransaction(ctx context.Context) bool {
 	q := s.queue
+	if s.host.reachTrial {
+		return false
+	}
 	for ctx.Err() == nil && s.enterGate(ctx) {
 		l := q.lock()
 		now := time.Now()

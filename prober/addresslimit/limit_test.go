@@ -226,3 +226,15 @@ func TestLeaseIsAwaited(t *testing.T) {
 	require.NoError(t, r.leases.GrantLeases(now))
 	require.Equal(t, 1, w.called)
 }
+
+// TestALimitFollowsTheTable: a limit in use allows what the limits of a later table allow.
+func TestALimitFollowsTheTable(t *testing.T) {
+	r, now := newRegistry(t), time.Now()
+	l := r.acquire(t, engine.Limits{Connections: 5}, now)
+	require.False(t, l.Connect(budget.Single, time.Time{}, now).Denied)
+	require.False(t, l.Connect(budget.Single, time.Time{}, now).Denied)
+	require.Same(t, l, r.acquire(t, engine.Limits{Connections: 2}, now))
+	require.True(t, l.Connect(budget.Single, time.Time{}, now).Denied)
+	r.acquire(t, engine.Limits{Connections: 3}, now)
+	require.False(t, l.Connect(budget.Single, time.Time{}, now).Denied)
+}

@@ -30,9 +30,9 @@ func NewRegistry(c *cache.Cache, leases *budget.Log, singles budget.SingleCalls)
 	return &Registry{cache: c, leases: leases, singleCalls: singles, limits: map[key]*Limit{}}
 }
 
-// Acquire finds or makes the limit of a source towards an address, and counts one more user; Release ends it. It is nil
-// if the limits of unknown providers set none for addresses. The error says that its budget could not be read: then it
-// counts as used up.
+// Acquire finds or makes the limit of a source towards an address, and counts one more user; Release ends it. From now
+// on it allows what the limits say. It is nil if the limits of unknown providers set none for addresses. The error says
+// that its budget could not be read: then it counts as used up.
 func (r *Registry) Acquire(source string, addr netip.Addr, limits engine.Limits, now time.Time) (*Limit, error) {
 	// Those of a transaction or connection hold for its route only.
 	limits.RecipientsPerTransaction = 0
@@ -50,6 +50,9 @@ func (r *Registry) Acquire(source string, addr netip.Addr, limits engine.Limits,
 	}
 	r.mu.Unlock()
 	if known != nil {
+		known.mu.Lock()
+		known.budget.Limits = limits // another table, or a source that has warmed up
+		known.mu.Unlock()
 		return known, nil
 	}
 	l := &Limit{registry: r}

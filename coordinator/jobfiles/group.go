@@ -140,7 +140,12 @@ func (g *group) addRecord(row uint32, rec *Record, names Names) {
 		refs[i] = g.name(names[i])
 	}
 	own.SetRefs(refs)
-	g.answers = append(binary.LittleEndian.AppendUint32(g.answers, row), own[:]...)
+	g.addAnswer(row, &own)
+}
+
+// addAnswer adds an answer whose names are in the group.
+func (g *group) addAnswer(row uint32, rec *Record) {
+	g.answers = append(binary.LittleEndian.AppendUint32(g.answers, row), rec[:]...)
 }
 
 func (g *group) addDeferral(row uint32, d *Deferral) {

@@ -35,7 +35,14 @@ type RowsWriter struct {
 	groupWriter
 	group     *group
 	addresses []xxh3.Uint128 // hashes of names that are addresses, at most one more than a set has
+	copied    [copiedNames]copiedName
 }
+
+// copiedName is where a name of the log that is copied stands in the group, by its global reference there modulo
+// copiedNames.
+type copiedName struct{ from, to uint32 }
+
+const copiedNames = 1 << 10
 
 // maxNameAddresses bounds the set of names that are addresses: suggestions. Answers with more have none.
 const maxNameAddresses = 1 << 17
@@ -45,9 +52,32 @@ func NewRowsWriter(w io.Writer) *RowsWriter {
 	return &RowsWriter{groupWriter: groupWriter{w: w}, group: newGroup()}
 }
 
-// AddRecord adds an answer.
-func (w *RowsWriter) AddRecord(row uint32, rec *Record, names Names) error {
-	w.group.addRecord(row, rec, names)
+// NameReader reads the names of a log by their global references.
+type NameReader interface {
+	// TextOf returns the text of a name that stands at an index of Refs.
+	TextOf(kind int, ref uint32) (string, error)
+}
+
+// CopyRecord adds an answer of one other log, whose names are given by their global references there.
+func (w *RowsWriter) CopyRecord(row uint32, rec *Record, from NameReader) error {
+	own := *rec
+	refs := rec.Refs()
+	for i, ref := range refs {
+		if ref == 0 {
+			continue
+		}
+		slot := &w.copied[ref%copiedNames]
+		if slot.from != ref {
+			text, err := from.TextOf(i, ref)
+			if err != nil {
+				return err
+			}
+			*slot = copiedName{ref, w.group.name(text)}
+		}
+		refs[i] = slot.to
+	}
+	own.SetRefs(refs)
+	w.group.addAnswer(row, &own)
 	return w.flushFull()
 }
 
@@ -62,7 +92,8 @@ func (w *RowsWriter) AddGroup(g *Group, name func(string) string) error {
 			}
 			names[i] = name(text)
 		}
-		if err := w.AddRecord(row, rec, names); err != nil {
+		w.group.addRecord(row, rec, names)
+		if err := w.flushFull(); err != nil {
 			return err
 		}
 	}
@@ -95,6 +126,7 @@ func (w *RowsWriter) flush() error {
 		}
 	}
 	w.group.reset()
+	clear(w.copied[:])
 	return err
 }
 

@@ -56,16 +56,8 @@ type AnswersWriter struct {
 
 // add adds the record of a row, whose names are numbers of the whole file that it was read from.
 func (w *AnswersWriter) add(row uint32, rec *jobfiles.Record) error {
-	var names jobfiles.Names
-	for i, ref := range rec.Refs() {
-		text, err := w.names.textOf(i, ref)
-		if err != nil {
-			return err
-		}
-		names[i] = text
-	}
 	w.File.Rows++
-	return w.Rows.AddRecord(row, rec, names)
+	return w.Rows.CopyRecord(row, rec, &w.names)
 }
 
 // Finish adds the set of suggested addresses and makes the file durable. The caller must name it in the job's record.

@@ -56,8 +56,8 @@ func (r *nameReader) lookup(ref uint32) (nameCell, error) {
 	return slot.nameCell, nil
 }
 
-// textOf returns the text of a name of a kind. Details hardly ever repeat, so they are not remembered.
-func (r *nameReader) textOf(kind int, ref uint32) (string, error) {
+// TextOf returns the text of a name of a kind. Details hardly ever repeat, so they are not remembered.
+func (r *nameReader) TextOf(kind int, ref uint32) (string, error) {
 	if kind != jobfiles.NameDetails {
 		n, err := r.lookup(ref)
 		return n.text, err

@@ -180,7 +180,7 @@ func (p *page) addDetails(ans *answer, t *shownVerdict) error {
 	if rule.text != "" {
 		v.Rule = rule.text
 	}
-	packed, err := p.names.textOf(jobfiles.NameDetails, t.refs[jobfiles.NameDetails])
+	packed, err := p.names.TextOf(jobfiles.NameDetails, t.refs[jobfiles.NameDetails])
 	if err != nil || packed == "" { // an erasure, or a verdict made for this file
 		return err
 	}

@@ -115,7 +115,8 @@ func foldLocal(local, domain string) string {
 	if domain != "gmail.com" && domain != "googlemail.com" {
 		return local
 	}
-	if !strings.ContainsAny(local, ".+") || local[0] == '"' || !isASCII(local) {
+	_, ascii := lowerASCII(local)
+	if !ascii || !strings.ContainsAny(local, ".+") || local[0] == '"' {
 		return local
 	}
 	base, _, _ := strings.Cut(local, "+")
@@ -126,11 +127,17 @@ func foldLocal(local, domain string) string {
 	return base
 }
 
-func isASCII(s string) bool {
-	for i := 0; i < len(s); i++ {
+// lowerASCII returns s in lower case, and true, if it is ASCII.
+func lowerASCII(s string) (string, bool) {
+	upper := false
+	for i := range len(s) {
 		if s[i] >= 0x80 {
-			return false
+			return s, false
 		}
+		upper = upper || 'A' <= s[i] && s[i] <= 'Z'
 	}
-	return true
+	if upper {
+		s = strings.ToLower(s)
+	}
+	return s, true
 }

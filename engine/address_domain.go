@@ -24,10 +24,10 @@ func canonicalDomain(s string) (string, error) {
 	case len(s) > 1 && s[len(s)-1] == '.':
 		return "", bad(KindTrailingDot, "the domain ends with a dot; take it out")
 	}
-	if !isASCII(s) {
+	s, ascii := lowerASCII(s)
+	if !ascii {
 		return idnToASCII(s)
 	}
-	s = strings.ToLower(s)
 	if err := checkLDH(s); err != nil {
 		return "", err
 	}

@@ -124,3 +124,8 @@ func BenchmarkParseIDN(b *testing.B) {
 		_, _ = ParseTrimmed("jürgen@bücher.example")
 	}
 }
+
+func isASCII(s string) bool {
+	_, ascii := lowerASCII(s)
+	return ascii
+}

@@ -13,8 +13,9 @@ import (
 // ASCII is returned as it is. Lower-casing can undo NFC and NFC can yield capitals, so both are applied until nothing
 // changes.
 func canonicalText(s string) (string, error) {
-	if isASCII(s) {
-		return strings.ToLower(s), nil
+	s, ascii := lowerASCII(s)
+	if ascii {
+		return s, nil
 	}
 	if !utf8.ValidString(s) {
 		return "", encodingError()

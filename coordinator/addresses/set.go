@@ -23,7 +23,7 @@ const Rules = 1
 // million, five seem to be, if its hashes were added in the order of their first bytes. Numbers are little-endian.
 const (
 	fingerprintBytes  = 4
-	pageBytes         = 64 << 10
+	pageBytes         = 16 << 10
 	directoryHead     = 8 + 8
 	directoryEntry    = 2 + 2 + 4 + 8
 	footerBytes       = 8 + 8

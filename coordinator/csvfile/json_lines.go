@@ -292,7 +292,7 @@ func jsonText(value []byte) []byte {
 // appendCSV appends a cell, quoted if it has to be. It is not changed: input cells are not guarded against being read
 // as formulas.
 func appendCSV(dst, text []byte) []byte {
-	if bytes.IndexAny(text, ",\"\r\n") < 0 {
+	if !bytes.ContainsAny(text, ",\"\r\n") {
 		return append(dst, text...)
 	}
 	dst = append(dst, '"')

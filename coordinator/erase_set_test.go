@@ -6,7 +6,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
@@ -17,7 +20,9 @@ import (
 	"probity/coordinator/jobdir"
 	"probity/coordinator/jobfiles"
 	"probity/coordinator/results"
+	"probity/engine"
 	"probity/internal/wholefile"
+	"probity/prober/wire"
 	"probity/store"
 )
 
@@ -239,4 +244,54 @@ func setOf(t testing.TB, disk vfs.FS, j *store.Job, name string, size int) (from
 	var set strings.Builder
 	require.NoError(t, u.Addresses().WriteWithout(&set, "absent@else.example"))
 	return from, from + set.Len()
+}
+
+// TestErasureOfASuggestionAnswersNoRow: the log of a running job suggests the address, which is not in its list. No row
+// is answered by the erasure: what waits is asked again.
+func TestErasureOfASuggestionAnswersNoRow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTestEnv(t, vfs.NewMem())
+		var asked atomic.Int64
+		w.prober.outcome = func(_ *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
+			if r.Address.Local() != "bo" {
+				return wire.Settled, 0
+			}
+			if asked.Add(1) == 1 {
+				return wire.Deferred, time.Hour
+			}
+			return wire.Settled, 0
+		}
+		w.run()
+		j := w.accept(t, "email\nbo@shop.example\nx@nxgmial.com\n")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.EqualValues(t, 1, asked.Load())
+		n, err := w.erase(t.Context(), "x@gmail.com")
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		j, err = w.c.Wait(t.Context(), j.ID)
+		require.NoError(t, err)
+		result := w.results(t, j.ID, results.Filter{})
+		require.EqualValues(t, 2, asked.Load())
+		require.NotContains(t, result, "x@gmail.com")
+		require.NotContains(t, result, engine.ReasonSMTPNotChecked.String())
+		require.NoError(t, w.close(t))
+	})
+}
+
+// TestErasedTextIsInNoSet: a text that can be read as two addresses loses both when one is erased, so the set of the
+// new list must not have the other: a guess at what stood there could be tested against it.
+func TestErasedTextIsInNoSet(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem())
+	j := w.accept(t, "email,note\nbo@shop.example,see ?mail=ann@x.example\n")
+	n, err := w.erase(t.Context(), "ann@x.example")
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	j, err = w.c.Job(j.ID)
+	require.NoError(t, err)
+	u, err := w.c.files.OpenUpload(j)
+	require.NoError(t, err)
+	require.Nil(t, u.Addresses())
+	require.NoError(t, u.Close())
+	require.NoError(t, w.close(t))
 }

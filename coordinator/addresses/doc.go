@@ -2,8 +2,8 @@
 // files it need not read.
 //
 // Invariants:
-//  1. Of an address that was added to a set, MayContain is true.
+//  1. MayContain is true for every address that was added to a set.
 //  2. A set that is missing, damaged, or made by other Rules may contain any address.
-//  3. A set from which an address was removed says nothing of it, and still contains each other address.
-//  4. Memory does not grow with the set.
+//  3. After WriteWithout, MayContain is true for every other address that was added.
+//  4. Of a set, memory has one page and the directory: 16 bytes for each 64 KiB.
 package addresses

@@ -2,6 +2,7 @@ package addresses
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"probity/coordinator/csvfile"
@@ -17,8 +18,9 @@ type Finder struct {
 // Mention is an address in a text, and where it stands.
 type Mention struct {
 	engine.Address
-	From, To uint32
-	IsCell   bool // it is the e-mail cell of its row, quotes included
+	From, To  uint32
+	IsCell    bool // it is the e-mail cell of its row, quotes included
+	Ambiguous bool // the text can be read as another address too
 }
 
 // InRow calls visit with the addresses in row i of a block: the e-mail cell, and those that stand by themselves in the
@@ -31,7 +33,7 @@ func (f *Finder) InRow(b *csvfile.Block, i int, visit func(Mention) (taken bool)
 		cellIsAddress = err == nil
 		if cellIsAddress {
 			f.InText(b.Buf, int(r.Start), int(r.EmailStart), visit)
-			visit(Mention{a, r.EmailStart, r.EmailEnd, true})
+			visit(Mention{Address: a, From: r.EmailStart, To: r.EmailEnd, IsCell: true})
 			rest = r.EmailEnd
 		}
 	}
@@ -76,12 +78,19 @@ func (f *Finder) inRun(buf []byte, left, right int, visit func(Mention) (taken b
 	run := buf[left:right]
 	sign := bytes.LastIndexByte(run, '@')
 	starts := [...]int{0, len(run) - len(bytes.TrimLeft(run, "'`*{=/#.")), bytes.LastIndexAny(run[:sign], "=/") + 1}
+	var room [len(starts)]Mention
+	readings := room[:0]
 	for i, n := range starts {
-		if i > 0 && n == 0 {
+		if slices.Contains(starts[:i], n) {
 			continue
 		}
-		a, err := engine.Parse(f.decode(run[n:]))
-		if err == nil && visit(Mention{a, uint32(left + n), uint32(right), false}) {
+		if a, err := engine.Parse(f.decode(run[n:])); err == nil {
+			readings = append(readings, Mention{Address: a, From: uint32(left + n), To: uint32(right)})
+		}
+	}
+	for _, m := range readings {
+		m.Ambiguous = len(readings) > 1
+		if visit(m) {
 			return
 		}
 	}

@@ -2,20 +2,27 @@ package addresses
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
 	"slices"
+	"unicode"
 
 	"github.com/zeebo/xxh3"
+	"golang.org/x/net/idna"
+	"golang.org/x/text/unicode/norm"
 )
 
 // Rules is the version of the rules by which addresses are found in a list, folded and hashed. Raise it when they
 // change: an erasure then reads each list whose set was made by other rules.
 const Rules = 1
 
+// builtRules identifies the rules of this build: Rules, and the tables of characters that they are applied with.
+var builtRules = xxh3.HashString(fmt.Sprint(Rules, " ", unicode.Version, " ", norm.Version, " ", idna.UnicodeVersion))
+
 // A set of addresses is a part of a file:
 //
 //	pages      fingerprints uint32 each
-//	directory  Rules uint64, seed of the hashes uint64, then of each page
+//	directory  hash of the rules uint64, seed of the hashes uint64, then of each page
 //	             least and greatest first byte of its hashes uint16 each, fingerprints uint32, xxh3 of the page uint64
 //	footer     length of the directory uint64, xxh3 of directory and length uint64
 //
@@ -46,7 +53,7 @@ type SetWriter struct {
 // NewSetWriter starts a set that goes to w, of hashes with a seed.
 func NewSetWriter(w io.Writer, seed uint64) *SetWriter {
 	le := binary.LittleEndian
-	return &SetWriter{w: w, directory: le.AppendUint64(le.AppendUint64(nil, Rules), seed)}
+	return &SetWriter{w: w, directory: le.AppendUint64(le.AppendUint64(nil, builtRules), seed)}
 }
 
 // Add adds the hash of an address. A set in which an address is twice cannot be written without it.
@@ -117,7 +124,7 @@ func OpenSet(from io.ReaderAt, start, end int64) *Set {
 	end -= int64(length)
 	b := make([]byte, length, length+8)
 	if !readFull(from, b, end) || xxh3.Hash(append(b, footer[:8]...)) != le.Uint64(footer[8:]) ||
-		le.Uint64(b) != Rules {
+		le.Uint64(b) != builtRules {
 		return nil
 	}
 	s := &Set{from: from, seed: le.Uint64(b[8:])}

@@ -114,6 +114,9 @@ func (js *Jobs) search(ctx context.Context, s *searchedJob, a engine.Address) er
 	e := &erasure{Jobs: js, folded: a.Folded(), suggestions: map[string]bool{}}
 	if j.State != store.JobFailed {
 		err := e.search(ctx, j, &s.r)
+		if now, again := js.Store.Job(s.id); again == nil && now.Answers != nil && j.Answers == nil {
+			return js.search(ctx, s, a) // it finished meanwhile: its log may have been gone
+		}
 		if errors.Is(err, fs.ErrNotExist) {
 			if now, again := js.Store.Job(s.id); again != nil || now.State == store.JobExpired {
 				err = again

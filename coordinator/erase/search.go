@@ -21,11 +21,12 @@ type erasure struct {
 
 	finder      addresses.Finder
 	inFrame     []bool          // by frame: it contains the address
-	row         int64           // first row of the address, -1 for none
+	row         int64           // one more than the first row of the address; 0 for none
 	rows        int64           // rows of the address
 	suggestions map[string]bool // suggestions for its spellings
 	inNames     bool
 	inUpload    bool
+	ambiguous   bool // it is in a text that can be read as another address too
 	leftFiles   bool // an earlier erasure left files that it could not delete
 }
 
@@ -79,7 +80,7 @@ func (e *erasure) search(ctx context.Context, j *store.Job, r *frameReader) erro
 }
 
 func (e *erasure) searchUpload(ctx context.Context, u *jobfiles.Upload, r *frameReader) error {
-	e.inFrame, e.row = make([]bool, len(u.Frames)), -1
+	e.inFrame = make([]bool, len(u.Frames))
 	e.inUpload = len(e.inPreamble(u)) > 0
 	for i, f := range u.Frames {
 		if err := ctx.Err(); err != nil {
@@ -93,8 +94,8 @@ func (e *erasure) searchUpload(ctx context.Context, u *jobfiles.Upload, r *frame
 		}
 		e.inUpload, e.inFrame[i] = true, true
 		e.rows += int64(len(r.mentions.rows))
-		if len(r.mentions.rows) > 0 && e.row < 0 {
-			e.row = int64(f.First + r.mentions.rows[0])
+		if len(r.mentions.rows) > 0 && e.row == 0 {
+			e.row = int64(f.First+r.mentions.rows[0]) + 1
 		}
 		for _, suggestion := range r.mentions.suggestions {
 			if len(e.suggestions) < maxSuggestions {
@@ -125,6 +126,7 @@ func (e *erasure) searchBlock(b *csvfile.Block, m *blockMentions) {
 			return false
 		}
 		m.ranges = append(m.ranges, byteRange{found.From, found.To})
+		e.ambiguous = e.ambiguous || found.Ambiguous
 		if !found.IsCell {
 			return true
 		}
@@ -147,6 +149,7 @@ func (e *erasure) inPreamble(u *jobfiles.Upload) (ranges []byteRange) {
 		taken = found.Folded() == e.folded
 		if taken {
 			ranges = append(ranges, byteRange{found.From, found.To})
+			e.ambiguous = e.ambiguous || found.Ambiguous
 		}
 		return taken
 	})

@@ -57,12 +57,13 @@ func (e *erasure) rewrite(ctx context.Context, j *store.Job) error {
 // answer to its first row, which counts for its duplicates too. If the log has a name to erase, the log is rewritten
 // with an empty name.
 func (e *erasure) rewriteLog(j *store.Job) error {
-	if e.row >= 0 {
+	if e.row > 0 {
+		first := uint32(e.row - 1)
 		answered, _, err := e.Files.AnsweredRows(j)
 		if err != nil {
 			return err
 		}
-		if !answered.Has(uint32(e.row)) {
+		if !answered.Has(first) {
 			log, _, err := jobfiles.OpenRows(e.Files.FS, e.Files.Path(j.ID, jobdir.FileRows), nil,
 				func(*jobfiles.Group) error { return nil })
 			if err != nil {
@@ -70,7 +71,7 @@ func (e *erasure) rewriteLog(j *store.Job) error {
 			}
 			v := engine.VerdictFor(engine.ReasonSMTPNotChecked, ruleErased, 0, time.Now())
 			log.Start()
-			err = log.Add([]jobfiles.Row{{Number: uint32(e.row), Kind: jobfiles.Final, Verdict: &v}})
+			err = log.Add([]jobfiles.Row{{Number: first, Kind: jobfiles.Final, Verdict: &v}})
 			if err = errors.Join(err, log.Close()); err != nil {
 				return err
 			}
@@ -140,8 +141,10 @@ func (e *erasure) writeUpload(ctx context.Context, j *store.Job) (name string, e
 			return "", err
 		}
 	}
-	if err := u.Addresses().WriteWithout(w.Addresses(), e.folded); err != nil {
-		return "", err
+	if !e.ambiguous { // else the set would still have what the text can be read as, and so tell what it was
+		if err := u.Addresses().WriteWithout(w.Addresses(), e.folded); err != nil {
+			return "", err
+		}
 	}
 	if err := u.EachDuplicate(w.AddDuplicate); err != nil {
 		return "", err

@@ -27,6 +27,8 @@ const (
 	mentioned   = 1<<31 - 1 // in place of the row: an address in other text than an e-mail cell
 	unparsable  = 1 << 31   // added to the row: the e-mail cell is not an address
 	maxMentions = csvfile.MaxRows
+	// most mentions of a block: about as many as it may have rows
+	maxBlockMentions = 1 << 16
 )
 
 // duplicateCounter finds the rows that repeat the address of an earlier row, and the addresses of the list.
@@ -49,14 +51,19 @@ func (r *Receiver) newCounter(job string, seed uint64) (*duplicateCounter, error
 // domain of each row's address that parses. It is safe for concurrent use.
 func (c *duplicateCounter) appendHashes(dst []byte, domains []string, b *csvfile.Block) ([]byte, []string) {
 	find := addresses.Finder{OnlyCells: c.mentions.Load() > maxMentions}
-	row := uint32(0)
+	row, mentions := uint32(0), 0
 	visit := func(m addresses.Mention) (taken bool) {
 		if m.IsCell {
 			domains = append(domains, m.Domain())
 			dst = c.appendRecord(dst, m.Folded(), row)
 			return false
 		}
-		c.mentions.Add(1)
+		mentions++
+		if mentions > maxBlockMentions {
+			find.OnlyCells = true
+			mentions = maxMentions + 1
+			return true
+		}
 		dst = c.appendRecord(dst, m.Folded(), mentioned)
 		return false
 	}
@@ -68,6 +75,7 @@ func (c *duplicateCounter) appendHashes(dst []byte, domains []string, b *csvfile
 			dst = c.appendRecord(dst, engine.Trim(string(b.Email(i))), row|unparsable)
 		}
 	}
+	c.mentions.Add(int64(mentions))
 	return dst, domains
 }
 

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -44,4 +45,22 @@ func TestListWithTooManyMentionsHasNoSet(t *testing.T) {
 			require.True(t, set.MayContain(folded))
 		}
 	}
+}
+
+// TestMentionsOfABlockAreBounded: the memory of a block whose text is all addresses is that of its rows, and its list
+// gets no set.
+func TestMentionsOfABlockAreBounded(t *testing.T) {
+	disk := vfs.NewMem()
+	require.NoError(t, disk.MkdirAll("jobs/j", 0o700))
+	r := New(Config{Files: jobdir.New(nil, disk, "", 1), Table: engine.DefaultTable})
+	d := csvfile.Dialect{Delimiter: ',', Encoding: csvfile.UTF8, Header: 2}
+	c, err := r.newCounter("j", 7)
+	require.NoError(t, err)
+	cell := strings.Repeat("a=b@c.de ", 60<<10/9)
+	b := csvfile.Block{Buf: []byte("ann@x.example" + strings.Repeat(","+cell, 60) + "\n")}
+	require.NoError(t, d.Parse(&b))
+	recs, _ := c.appendHashes(nil, nil, &b)
+	require.Len(t, recs, (1+maxBlockMentions)*countRecord)
+	require.Greater(t, c.mentions.Load(), int64(maxMentions))
+	require.NoError(t, c.remove())
 }

@@ -214,5 +214,5 @@ type receivedBlock struct {
 
 func (rb *receivedBlock) clearForReuse() bool {
 	clear(rb.domains[:cap(rb.domains)]) // they refer to the block's text
-	return max(cap(rb.block.Buf), cap(rb.packed)) <= csvfile.MaxPooledBytes
+	return max(cap(rb.block.Buf), cap(rb.packed), cap(rb.hashes)) <= csvfile.MaxPooledBytes
 }

@@ -37,6 +37,7 @@ func TestEveryDescribedAnswerIsMet(t *testing.T) {
 	c.singles()
 	c.batches()
 	c.uploads()
+	c.resumable()
 	c.jobs()
 	c.domains()
 	c.feedback()
@@ -198,6 +199,36 @@ func (c *coverage) uploads() {
 	require.NoError(w.t, w.store.SetLimits(u.ID, store.Limits{BulkPerHour: 1}, "test", time.Now()))
 	w.upload(few, nil, file)
 	c.expect(429, w.upload(few, nil, file))
+}
+
+// resumable makes a resumable upload.
+func (c *coverage) resumable() {
+	w := c.w
+	const content = "email\na@shop.test\n"
+	c.expect(204, w.do(request{method: "OPTIONS", path: "/v1/uploads"}))
+	at := c.expect(201, w.tus("POST", "/v1/uploads", c.key, "", "Upload-Length", "100")).header.Get("Location")
+	for _, headers := range [][]string{{"Upload-Length", "x"}, {"Upload-Length", "0"}, {},
+		{"Upload-Length", "9", "Upload-Metadata", "filename ?"}} {
+		c.expect(400, w.tus("POST", "/v1/uploads", c.key, "", headers...))
+	}
+	c.expect(412, w.tus("POST", "/v1/uploads", c.key, "", "Upload-Length", "100", "Tus-Resumable", "0.2.0"))
+	c.expect(413, w.tus("POST", "/v1/uploads", c.key, "", "Upload-Length", "99999999999"))
+	c.expect(200, w.tus("GET", at, c.key, ""))
+	c.expect(412, w.tus("GET", at, c.key, "", "Tus-Resumable", ""))
+	c.expect(204, w.tus("PATCH", at, c.key, content, "Upload-Offset", "0"))
+	c.expect(400, w.tus("PATCH", at, c.key, content))
+	c.expect(409, w.tus("PATCH", at, c.key, content, "Upload-Offset", "0"))
+	c.expect(422, w.upload(c.key, nil, part{"upload_id", "", at}))
+	c.expect(404, w.upload(c.key, nil, part{"upload_id", "", "none"}))
+	c.expect(412, w.tus("PATCH", at, c.key, content, "Upload-Offset", "18", "Tus-Resumable", "2"))
+	c.expect(413, w.tus("PATCH", at, c.key, strings.Repeat("x", 83), "Upload-Offset", "18"))
+	c.expect(415, w.tus("PATCH", at, c.key, content, "Upload-Offset", "18", "Content-Type", "text/csv"))
+	c.expect(400, w.tus("PATCH", at, c.key, content, "Upload-Offset", "18", "Upload-Checksum", "md5 AAAA"))
+	c.expect(460, w.tus("PATCH", at, c.key, content, "Upload-Offset", "18", "Upload-Checksum", "sha1 AAAA"))
+	for range 19 {
+		c.expect(201, w.tus("POST", "/v1/uploads", c.key, "", "Upload-Length", "100"))
+	}
+	c.expect(429, w.tus("POST", "/v1/uploads", c.key, "", "Upload-Length", "100"))
 }
 
 func (c *coverage) jobs() {
@@ -395,6 +426,14 @@ func (c *coverage) keyed(job string) (list []request) {
 		method, path, _ := strings.Cut(what, " ")
 		list = append(list, request{method: method, path: path})
 	}
+	for _, method := range []string{"POST", "GET", "PATCH"} {
+		r := request{method: method, path: "/v1/uploads/none", header: map[string]string{"Tus-Resumable": "1.0.0",
+			"Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}}
+		if method == "POST" {
+			r.path = "/v1/uploads"
+		}
+		list = append(list, r)
+	}
 	return list
 }
 
@@ -428,7 +467,7 @@ func (c *coverage) unknownParameters() {
 		"/widget.js"} {
 		c.expect(422, c.w.get(path+"?unheard_of=1", ""))
 	}
-	for _, path := range []string{"/verify/public", "/v1/verify/public"} {
+	for _, path := range []string{"/verify/public", "/v1/verify/public", "/v1/uploads"} {
 		c.expect(422, c.w.do(request{method: "OPTIONS", path: path + "?unheard_of=1"}))
 	}
 }
@@ -448,5 +487,6 @@ func (c *coverage) draining() {
 		c.expect(503, c.post(path, ""))
 		c.expect(503, c.w.do(request{method: "OPTIONS", path: path}))
 	}
+	c.expect(503, c.w.do(request{method: "OPTIONS", path: "/v1/uploads"}))
 	c.expect(200, c.w.get("/healthz", ""))
 }

@@ -7,6 +7,7 @@ import (
 	"probity/api/compare"
 	"probity/api/feedback"
 	"probity/api/httpd"
+	"probity/api/tus"
 	"probity/store"
 )
 
@@ -67,6 +68,11 @@ func (s *Server) routes() []*route {
 		s.newRoute("GET /v1/verify/bulk/{job_id}/results", getResults, keyOrSignature, store.ScopeJobs),
 		s.newRoute("GET /v1/verify/bulk/{job_id}/callback", getCallback, keyOrSession, store.ScopeJobs),
 		s.newRoute("POST /v1/verify/bulk/{job_id}/callback", resendCallback, keyOrSession, store.ScopeJobs),
+		s.newRoute("OPTIONS "+tus.Path, resumable((*tus.Store).SendOptions), anyone),
+		s.newRoute("POST "+tus.Path, resumable((*tus.Store).Create), keyOrSession, store.ScopeJobs),
+		s.newRoute("GET "+tus.Path+"/{upload_id}", resumable((*tus.Store).Show), keyOrSession, store.ScopeJobs),
+		s.newRoute("PATCH "+tus.Path+"/{upload_id}", resumable((*tus.Store).Append), keyOrSession,
+			store.ScopeJobs),
 		s.newRoute("GET /v1/domains/{domain}", getDomain, keyOrSession, store.ScopeVerify|store.ScopeJobs, domainLimit),
 		s.newRoute("GET /v1/credits", getCredits, keyOrSession, store.ScopeVerify|store.ScopeJobs|store.ScopeAccount),
 		s.newRoute("GET /v1/verifications", listVerifications, keyOrSession, store.ScopeAccount),

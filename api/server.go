@@ -17,6 +17,7 @@ import (
 	"probity/api/httpd"
 	"probity/api/reasons"
 	"probity/api/rowsearch"
+	"probity/api/tus"
 	"probity/api/web"
 	"probity/coordinator"
 	"probity/coordinator/callback"
@@ -40,6 +41,7 @@ type Deps struct {
 	FS      vfs.FS
 	Scratch string
 	Fetcher *fetch.Fetcher // of lists by their URLs; nil: none are fetched
+	Uploads *tus.Store     // that are resumable; nil: none are kept
 	// Eraser erases addresses. Its owner calls Run.
 	Eraser  *erase.Eraser
 	History *history.History // of what accounts did; nil: none is kept

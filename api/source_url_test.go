@@ -55,8 +55,8 @@ func TestListIsFetchedFromItsURL(t *testing.T) {
 		{[]part{{"source_url", "", "http://127.0.0.1/l.csv"}}, 422, "source_url: it must begin with https://"},
 		{[]part{{"source_url", "", private}}, 422, "source_url: 10.0.0.1 is a private"},
 		{[]part{{"source_url", "", server.URL + "/none"}}, 422, "source_url: its server answers 404 Not Found"},
-		{[]part{source, {"file", "l.csv", smallList}}, 422, "both there"},
-		{[]part{{"file", "l.csv", smallList}, source}, 422, "both there"},
+		{[]part{source, {"file", "l.csv", smallList}}, 422, "send one of them"},
+		{[]part{{"file", "l.csv", smallList}, source}, 422, "send one of them"},
 		{[]part{source, {"email_column", "", "9"}}, 422, "file: line 1: there is no email_column=9"},
 	} {
 		r := w.upload(w.key, nil, c.parts...)

@@ -26,6 +26,7 @@ import (
 
 	"probity/api/reasons"
 	"probity/api/record"
+	"probity/api/tus"
 	"probity/coordinator"
 	"probity/coordinator/callback"
 	"probity/coordinator/erase"
@@ -158,13 +159,15 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 		_, err := w.history.Erase(ctx, folded)
 		return errors.Join(err, w.late.Erase(folded))
 	}
+	uploads, err := tus.Open(tus.Config{FS: w.fs, Dir: "data/uploads"})
+	require.NoError(t, err)
 	cfg := Config{}
 	if change != nil {
 		change(&cfg)
 	}
 	w.server, err = New(cfg, Deps{Store: w.store, Feedback: w.book, Coordinator: w.coord, Callbacks: callbacks,
 		FS: w.fs, Scratch: "data/scratch", Log: log,
-		Fetcher: fetch.New(fetch.Config{Dialer: outwards, RootCAs: w.roots}),
+		Fetcher: fetch.New(fetch.Config{Dialer: outwards, RootCAs: w.roots}), Uploads: uploads,
 		Metrics: w.registry, Now: func() time.Time { return time.Now().Add(time.Duration(w.clockOffset.Load())) },
 		History: w.history, Late: w.late, Eraser: erase.New(erase.Config{Store: w.store, Jobs: w.coord.ForErasure(),
 			Caches: &w.nodes, Calls: eraseCalls,

@@ -65,13 +65,16 @@ func createJob(c *call) error {
 	if err != nil {
 		return err
 	}
-	if file == nil && u.form.SourceURL == "" {
-		return httpd.Refuse(httpd.Unacceptable, "file is missing: send the list as a part of that name, or its URL as source_url.")
+	if file == nil && u.form.SourceURL == "" && u.form.UploadID == "" {
+		return httpd.Refuse(httpd.Unacceptable, "file is missing: send the list as a part of that name, its URL as "+
+			"source_url, or the upload_id of a resumable upload.")
 	}
 	if err := u.checkCallback(""); err != nil {
 		return err
 	}
 	switch {
+	case file == nil && u.form.UploadID != "":
+		err = u.acceptUpload()
 	case file == nil:
 		err = u.acceptFromURL()
 	case u.form.ReadingKnown() || c.srv.deps.FS == nil:
@@ -134,11 +137,8 @@ func (s *Server) checkDiskSpace() error {
 
 // acceptFromURL accepts the file at source_url. All options are known.
 func (u *upload) acceptFromURL() error {
-	deps := u.call.srv.deps
-	if deps.Fetcher == nil {
-		return httpd.Refuse(httpd.Unacceptable, "This server fetches no lists: send the list as file.")
-	}
-	file, err := deps.Fetcher.Open(u.call.srv.http.StopContext(), u.call.identity.User.ID, u.form.SourceURL)
+	s := u.call.srv
+	file, err := s.deps.Fetcher.Open(s.http.StopContext(), u.call.identity.User.ID, u.form.SourceURL)
 	if err != nil {
 		return err
 	}
@@ -202,8 +202,8 @@ func (u *upload) finishForm() error {
 	} else if more != nil {
 		panic("BUG: a second file was not refused as sent twice")
 	}
-	if u.form.Has("file") && u.form.SourceURL != "" {
-		return httpd.Refuse(httpd.Unacceptable, "file and source_url are both there: send one of them.")
+	if err := u.form.CheckSources(); err != nil {
+		return err
 	}
 	return u.checkCallback(before)
 }

@@ -20,8 +20,8 @@ type description struct {
 }
 
 type pathItem struct {
-	Parameters                      []parameter // of all its operations
-	Get, Put, Post, Delete, Options *operation
+	Parameters                             []parameter // of all its operations
+	Get, Put, Post, Patch, Delete, Options *operation
 }
 
 type operation struct {
@@ -47,7 +47,8 @@ type schema struct {
 const csvType = "text/csv"
 
 // bodyKinds are the media types of other bodies that the server reads.
-var bodyKinds = map[string]httpd.BodyKind{"application/json": httpd.BodyJSON, "multipart/form-data": httpd.BodyForm}
+var bodyKinds = map[string]httpd.BodyKind{"application/json": httpd.BodyJSON, "multipart/form-data": httpd.BodyForm,
+	"application/offset+octet-stream": httpd.BodyPiece}
 
 // Requests returns what the requests of each operation may contain, by method and path, such as "GET /v1/credits".
 // The description is OpenAPI in JSON.
@@ -59,7 +60,8 @@ func Requests(openapi []byte) (map[string]httpd.Content, error) {
 	all := make(map[string]httpd.Content)
 	for path, item := range d.Paths {
 		operations := map[string]*operation{
-			"GET": item.Get, "PUT": item.Put, "POST": item.Post, "DELETE": item.Delete, "OPTIONS": item.Options,
+			"GET": item.Get, "PUT": item.Put, "POST": item.Post, "PATCH": item.Patch, "DELETE": item.Delete,
+			"OPTIONS": item.Options,
 		}
 		for method, o := range operations {
 			if o == nil {

@@ -52,7 +52,7 @@ func (c *Call) bodyLimit() int64 {
 	switch {
 	case c.route == nil:
 		return MaxJSON
-	case c.route.Body == BodyForm:
+	case c.route.Body.isStream():
 		return c.server.cfg.MaxUpload
 	}
 	return cmp.Or(c.route.MaxBody, MaxJSON)
@@ -68,6 +68,12 @@ func isCSV(header string) bool {
 // checkType refuses a Content-Type that is not of a kind of body.
 func checkType(want BodyKind, header string) error {
 	kind, params, err := mime.ParseMediaType(header)
+	if want == BodyPiece {
+		if kind != "application/offset+octet-stream" {
+			return Refuse(mediaType, "The body must be a piece of the upload: send Content-Type: application/offset+octet-stream.")
+		}
+		return nil
+	}
 	if want == BodyForm {
 		if kind != "multipart/form-data" {
 			return Refuse(mediaType, "The body must be multipart/form-data with a part named file: with curl, use -F file=@list.csv.")

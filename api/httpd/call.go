@@ -111,7 +111,7 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	if c.body.contentLength == 0 {
 		c.body.r = nil
 	}
-	if c.route != nil && c.route.Body == BodyForm {
+	if c.route != nil && c.route.Body.isStream() {
 		c.body.stallTimeout = s.cfg.StallTimeout
 	}
 	err := c.admitErr

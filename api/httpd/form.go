@@ -165,6 +165,9 @@ func (f *Form) option(name string, p *multipart.Part) error {
 // FormFile reads the file of a form; its errors are refusals of the form, not errors of what the file holds.
 func FormFile(part io.Reader) io.Reader { return formFile{part} }
 
+// PieceOf returns the body of a route that takes a piece of an upload. Its errors are refusals.
+func PieceOf(c *Call) io.Reader { return &c.body }
+
 type formFile struct{ part io.Reader }
 
 func (f formFile) Read(p []byte) (int, error) {

@@ -38,19 +38,22 @@ const (
 	wrongMethod
 	Conflict
 	Gone
+	Precondition
 	TooLarge
 	mediaType
 	badRange
 	Unacceptable
 	TooMany
 	Unavailable
+	ChecksumMismatch // a status that only the protocol tus has
 )
 
 var kindStatus = [...]int{Failed: 500, Malformed: 400, Unauthorized: 401, PaymentRequired: 402, Forbidden: 403,
 	NotFound:    404,
-	wrongMethod: 405, Conflict: 409, Gone: 410, TooLarge: 413, mediaType: 415, badRange: 416, Unacceptable: 422,
-	TooMany:     429,
-	Unavailable: 503}
+	wrongMethod: 405, Conflict: 409, Gone: 410, Precondition: 412, TooLarge: 413, mediaType: 415, badRange: 416,
+	Unacceptable: 422,
+	TooMany:      429,
+	Unavailable:  503, ChecksumMismatch: 460}
 
 // Refusal is an error answer. The code that knows what the client can do about it makes it.
 type Refusal struct {

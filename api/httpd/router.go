@@ -12,10 +12,14 @@ import (
 type BodyKind uint8
 
 const (
-	BodyNone BodyKind = iota
-	BodyJSON          // held in memory, as CSV is
-	BodyForm          // multipart/form-data, read as a stream
+	BodyNone  BodyKind = iota
+	BodyJSON           // held in memory, as CSV is
+	BodyForm           // multipart/form-data, read as a stream
+	BodyPiece          // application/offset+octet-stream, read as a stream
 )
+
+// isStream reports whether the handler reads the body as it arrives.
+func (k BodyKind) isStream() bool { return k == BodyForm || k == BodyPiece }
 
 // Content is what requests may contain. Everything else is refused: it could be a restriction that is then missing.
 type Content struct {

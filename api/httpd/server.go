@@ -70,8 +70,9 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	s.router = newRouter(deps.Routes, s.metrics)
 	for _, r := range deps.Routes {
-		if r.Body == BodyForm {
-			s.uploadPaths = append(s.uploadPaths, r.Path)
+		if r.Body.isStream() {
+			path, _, _ := strings.Cut(r.Path, "{")
+			s.uploadPaths = append(s.uploadPaths, path)
 		}
 	}
 	// Its own limits of body, connections per address and write time are not used: the first is off for streams, the
@@ -159,7 +160,7 @@ func (s *Server) Stream(write func()) { s.bodies.Go(write) }
 
 // headerReceived gives an upload its own read deadline, which body extends as the upload arrives.
 func (s *Server) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	if h.IsPost() {
+	if h.IsPost() || string(h.Method()) == "PATCH" {
 		for _, path := range s.uploadPaths {
 			if strings.HasPrefix(string(h.RequestURI()), path) {
 				return fasthttp.RequestConfig{ReadTimeout: s.cfg.StallTimeout}

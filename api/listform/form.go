@@ -28,6 +28,7 @@ type Form struct {
 	*httpd.Form
 	Options
 	SourceURL string // of the file, if it is not a part; it may contain a secret
+	UploadID  string // of a resumable upload, if it has the file
 }
 
 // Options are the parts of an upload that are not the file.
@@ -62,6 +63,20 @@ func (f *Form) ReadingKnown() bool {
 	return !slices.ContainsFunc(ReadingFields, func(name string) bool { return !f.Has(name) })
 }
 
+// CheckSources refuses a form with more than one list.
+func (f *Form) CheckSources() error {
+	n := 0
+	for _, name := range []string{"file", "source_url", "upload_id"} {
+		if f.Has(name) {
+			n++
+		}
+	}
+	if n > 1 {
+		return httpd.Refuse(httpd.Unacceptable, "file, source_url and upload_id are alternatives: send one of them.")
+	}
+	return nil
+}
+
 // set takes one part.
 func (f *Form) set(name, s string) error {
 	switch name {
@@ -76,6 +91,8 @@ func (f *Form) set(name, s string) error {
 			return httpd.Refuse(httpd.Unacceptable, "source_url is empty: send a URL, or leave the part out.")
 		}
 		return httpd.CheckShown(name, f.SourceURL, maxURL) // refusals show its host
+	case "upload_id":
+		f.UploadID = s
 	case "name":
 		f.Name = s
 		return httpd.CheckShown(name, s, maxName)

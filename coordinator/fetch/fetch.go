@@ -112,8 +112,12 @@ func (f *Fetcher) checkRedirect(next *http.Request, before []*http.Request) erro
 	return nil
 }
 
-// Open opens the file of a URL for an account. Its errors, and those of the File, are ErrBusy, those of ctx and *Error.
+// Open opens the file of a URL for an account; a nil Fetcher refuses it. Its errors, and those of the File, are
+// ErrBusy, those of ctx and *Error.
 func (f *Fetcher) Open(ctx context.Context, account, raw string) (*File, error) {
+	if f == nil {
+		return nil, refuse("this server fetches no lists; send the list as file")
+	}
 	u, err := f.checkURL(raw)
 	if err != nil {
 		return nil, err

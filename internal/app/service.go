@@ -20,6 +20,7 @@ import (
 	"probity/api/feedback"
 	"probity/api/httpd"
 	"probity/api/record"
+	"probity/api/tus"
 	"probity/coordinator/callback"
 	"probity/coordinator/erase"
 	"probity/coordinator/fetch"
@@ -50,6 +51,7 @@ type Service struct {
 	node           *Node
 	callbacks      *callback.Sender
 	late           *singles.Late
+	uploads        *tus.Store
 	history        *history.History
 	eraser         *erase.Eraser
 	server         *api.Server
@@ -185,6 +187,10 @@ func (s *Service) Open() (err error) {
 	}
 	s.eraser = admin.NewEraser(s.node.Store, s.node.Coordinator, s.node.Feedback, admin.EraseCalls(s.history, s.late),
 		caches, s.Log)
+	s.uploads, err = tus.Open(tus.Config{FS: s.room.Files(), Dir: filepath.Join(c.Data, "uploads")})
+	if err != nil {
+		return err
+	}
 	s.warnAtStart()
 	s.activity = activity.New(activity.Config{Metrics: s.Registry, Views: s.node.nodeViews(), Jobs: s.node.Store,
 		Log: s.Log})
@@ -194,7 +200,7 @@ func (s *Service) Open() (err error) {
 		api.Deps{Store: s.node.Store, Coordinator: s.node.Coordinator, Callbacks: s.callbacks, FS: s.room.Files(),
 			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: s.node.report, Views: s.node.nodeViews(),
 				Findings: findings(s.node.audit), Activity: s.activity},
-			Fetcher: fetch.New(fetch.Config{Dialer: outwards}),
+			Fetcher: fetch.New(fetch.Config{Dialer: outwards}), Uploads: s.uploads,
 			Scratch: s.scratchDir(), Build: s.Build, Log: s.Log, Metrics: s.Registry, Eraser: s.eraser,
 			History: s.history, Late: s.late, Feedback: s.node.Feedback})
 	return err
@@ -294,7 +300,7 @@ func (s *Service) maintainStore(ctx context.Context) {
 			state := s.node.Store
 			for _, sweep := range []func(time.Time) (int, error){
 				state.SweepWindows, state.SweepAnswers, state.SweepSessions, state.SweepLockouts, state.SweepErasures,
-				s.node.Feedback.Sweep,
+				s.node.Feedback.Sweep, s.uploads.Sweep,
 			} {
 				_, failed := sweep(now)
 				err = errors.Join(err, failed)

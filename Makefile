@@ -112,7 +112,7 @@ versions: root ## an older version, built from the history, with this one in a c
 makespan: ## the time that a list of MAKESPAN rows takes with the shipped budgets, after the least that it can
 	PROBITY_MAKESPAN_ROWS=$(MAKESPAN) $(GO) test -count=1 -v -timeout 2h -run '^TestMakespan$$' ./tests/node
 
-# A start, a retention pass and an erasure with a million records of expired jobs, 8,000 kept jobs and 100,000 accounts.
+# A start, a retention pass and an erasure with a million records of expired jobs, 8,000 kept jobs of 200,000 rows and 100,000 accounts.
 history: ## start, retention and erasure with a million expired jobs, 8,000 kept ones and 100,000 accounts
 	PROBITY_HISTORY_JOBS=1000000 $(GO) test -count=1 -v -timeout 1h -run '^TestHistoryDelaysNothing$$' ./coordinator
 

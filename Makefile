@@ -15,6 +15,7 @@ SIGKILLS ?= 200
 KILLED_ROWS ?= 50000
 FAIR ?= 5000000
 MAKESPAN ?= 1000000
+PAGES ?= 5000000
 MTA_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/probity-mta
 SCENARIOS ?=
 PEERS ?=
@@ -97,7 +98,7 @@ race: ## what make test runs without the race detector because it takes long, wi
 
 # Goes on after a target that failed, and fails at the end.
 nightly: ## every long target and make test, one after another, with a table at the end; as root
-	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history why rowcost bench torture serve-kills rehearse mta receivers published generators openapi vitals release-test packaged bare fleet kills
+	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history pages why rowcost bench torture serve-kills rehearse mta receivers published generators openapi vitals release-test packaged bare fleet kills
 
 vitals: build ## how fast a job's page is there on a slow line and a slow machine; needs a browser
 	node api/web/e2e/vitals.mjs bin/probity
@@ -115,6 +116,9 @@ makespan: ## the time that a list of MAKESPAN rows takes with the shipped budget
 # A start, a retention pass and an erasure with a million records of expired jobs, 8,000 kept jobs of 200,000 rows and 100,000 accounts.
 history: ## start, retention and erasure with a million expired jobs, 8,000 kept ones and 100,000 accounts
 	PROBITY_HISTORY_JOBS=1000000 $(GO) test -count=1 -v -timeout 1h -run '^TestHistoryDelaysNothing$$' ./coordinator
+
+pages: ## how fast the page of a job of PAGES rows is answered: at most 100 ms a question
+	PROBITY_PAGES_ROWS=$(PAGES) $(GO) test -count=1 -v -timeout 30m -run '^TestPagesOfALongJobAnswerAtOnce$$' ./api
 
 why: ## whether the times that are told of slow receivers come true, over 16 runs in virtual time
 	PROBITY_WHY_RUNS=16 $(GO) test -count=1 -v -run '^TestWhyTellsTheTruth$$' ./tests/node

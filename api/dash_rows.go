@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"io"
+	"math"
 
 	"probity/api/httpd"
 	"probity/api/rowsearch"
@@ -35,6 +36,7 @@ func findRows(c *call) error {
 	if err != nil {
 		return err
 	}
+	f.From = uint32(min(after, math.MaxUint32-1)) + 1
 	if err := checkResultsReady(j, f); err != nil {
 		return err
 	}

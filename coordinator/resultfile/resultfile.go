@@ -92,7 +92,7 @@ func (f *Files) Results(ctx context.Context, id string, filter results.Filter, w
 	stored := f.cfg.Stored
 	unpack := filter.Compress == results.None && stored.Compress == results.Zstd
 	whole := len(filter.Status) == 0 && len(filter.Reasons) == 0 && !filter.NoInput && !filter.InputOnly
-	same := filter.Format == stored.Format && filter.BOM == stored.BOM
+	same := filter.Format == stored.Format && filter.BOM == stored.BOM && filter.From == 0
 	if j.State.Finished() && whole && same && (unpack || filter.Compress == stored.Compress) {
 		return f.copyStored(ctx, id, w, unpack)
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/klauspost/compress/zstd"
 
 	"probity/coordinator/csvfile"
@@ -27,6 +28,9 @@ import (
 // windowRows bounds the rows whose records are in memory at one time, 32 bytes each. Each window reads the groups of
 // the log that have rows of it. Answers arrive roughly in row order, so each group is read two or three times.
 const windowRows = 1 << 19
+
+// firstWindowRows is the first window of a reader that may stop soon.
+const firstWindowRows = 1 << 10
 
 // Assembly joins a job's answers with its rows.
 type Assembly struct {
@@ -104,13 +108,21 @@ type Config struct {
 
 // Renderer renders the results of jobs. It is safe for concurrent use; the memory of pages is reused from job to job.
 type Renderer struct {
-	cfg   Config
-	pages pipeline.Pool[page]
+	cfg     Config
+	pages   pipeline.Pool[page]
+	indexes *lru.Cache[string, []logGroup] // of the answers files of finished jobs, by job and name
 }
+
+// maxIndexes bounds the indexes in memory; one of five million rows has some 60 KB.
+const maxIndexes = 64
 
 // New makes a Renderer.
 func New(cfg Config) *Renderer {
-	return &Renderer{cfg: cfg, pages: pipeline.Pool[page]{Reset: (*page).clearForReuse}}
+	indexes, err := lru.New[string, []logGroup](maxIndexes)
+	if err != nil {
+		panic(fmt.Sprintf("BUG: an LRU cache of %d: %v", maxIndexes, err))
+	}
+	return &Renderer{cfg: cfg, pages: pipeline.Pool[page]{Reset: (*page).clearForReuse}, indexes: indexes}
 }
 
 // Open joins a job's answers with the rows of its upload. It takes over the files, also if it returns an error. answers
@@ -120,7 +132,12 @@ func (r *Renderer) Open(j *store.Job, upload *jobfiles.Upload, answers vfs.File,
 	a := &Assembly{r: r, job: j, filter: f, upload: upload, savedAnswers: answers,
 		compressor: compressor{method: f.Compress, zstd: r.cfg.Encoder}}
 	err := json.Unmarshal(j.Dialect, &a.dialect)
-	if err == nil {
+	indexed := f.From > 0 && j.Answers != nil
+	known := false
+	if indexed {
+		a.groups, known = r.indexes.Get(j.ID + "/" + j.Answers.Name)
+	}
+	if err == nil && !known {
 		// The whole log is read once, to index its groups and to count missing answers and damaged groups.
 		answered, rows := jobfiles.NewRowSet(j.Rows), int64(0)
 		var end jobfiles.LogEnd
@@ -139,6 +156,9 @@ func (r *Renderer) Open(j *store.Job, upload *jobfiles.Upload, answers vfs.File,
 	}
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
+	}
+	if indexed {
+		r.indexes.Add(j.ID+"/"+j.Answers.Name, a.groups)
 	}
 	if f.Format == JSONL && !f.NoInput {
 		a.inputs = inputKeys(&a.dialect, upload.Preamble)
@@ -197,18 +217,22 @@ func (a *Assembly) Write(ctx context.Context, w io.Writer) error {
 		_, err := w.Write(p.packed)
 		return err
 	}
-	for next := 0; next < len(a.upload.Frames); {
+	next, most := 0, windowRows
+	if a.filter.From > 0 {
+		next, most = a.firstFrame(a.filter.From-1), firstWindowRows
+	}
+	for ; next < len(a.upload.Frames); most = min(4*most, windowRows) {
 		end, rows := next, 0
-		for end < len(a.upload.Frames) && (end == next || rows+int(a.upload.Frames[end].Rows) <= windowRows) {
+		for end < len(a.upload.Frames) && (end == next || rows+int(a.upload.Frames[end].Rows) <= most) {
 			rows += int(a.upload.Frames[end].Rows)
 			end++
 		}
 		if a.filter.Row > 0 {
-			next, end = a.frameOf(a.filter.Row - 1)
-			if next == end {
+			next = a.firstFrame(a.filter.Row - 1)
+			if next == len(a.upload.Frames) {
 				break
 			}
-			rows = int(a.upload.Frames[next].Rows)
+			end, rows = next+1, int(a.upload.Frames[next].Rows)
 		}
 		if err := a.loadWindow(next, end, rows); err != nil {
 			return err
@@ -229,14 +253,15 @@ func (a *Assembly) Write(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// frameOf is the range of the frame that has a row; empty if none has.
-func (a *Assembly) frameOf(row uint32) (from, to int) {
-	for i, f := range a.upload.Frames {
-		if row >= f.First && row-f.First < uint32(f.Rows) {
-			return i, i + 1
+// firstFrame is the index of the frame that has a row, or of the one after it; the number of frames if none has.
+func (a *Assembly) firstFrame(row uint32) int {
+	n, _ := slices.BinarySearchFunc(a.upload.Frames, row, func(f jobfiles.Frame, row uint32) int {
+		if f.First+uint32(f.Rows) <= row {
+			return -1
 		}
-	}
-	return 0, 0
+		return 1
+	})
+	return n
 }
 
 func (a *Assembly) writePacked(w io.Writer, b []byte) error {

@@ -67,7 +67,7 @@ func (p *page) render() error {
 	for i := range b.Rows {
 		press.Yield(i)
 		n := b.First + uint32(i)
-		if a.filter.Row > 0 && n+1 != a.filter.Row {
+		if n+1 < a.filter.From || (a.filter.Row > 0 && n+1 != a.filter.Row) {
 			continue
 		}
 		var t shownVerdict

@@ -25,7 +25,7 @@ func (u *upload) acceptUpload() error {
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // it was only read
 	if err := u.accept(io.TeeReader(file, u.sum), file.Name); err != nil {
 		return err
 	}

@@ -142,7 +142,7 @@ func (u *upload) acceptFromURL() error {
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // it was only read
 	return u.accept(io.TeeReader(file, u.sum), file.Name)
 }
 

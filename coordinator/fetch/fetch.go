@@ -129,7 +129,7 @@ func (f *Fetcher) Open(ctx context.Context, account, raw string) (*File, error) 
 	file.ctx, file.cancel = context.WithTimeoutCause(ctx, maxTime, refuse("the file took over %v; send it in parts, "+
 		"or compressed", maxTime))
 	if err := file.begin(); err != nil {
-		file.Close()
+		_ = file.Close() // it returns no error
 		return nil, err
 	}
 	return file, nil

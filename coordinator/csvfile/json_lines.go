@@ -208,8 +208,8 @@ func (j *jsonLines) readLine() ([]byte, error) {
 
 // refuseLine is the refusal of a line that is not an object.
 func (j *jsonLines) refuseLine(line []byte) error {
-	var any json.RawMessage
-	if err := json.Unmarshal(line, &any); err != nil {
+	var value json.RawMessage
+	if err := json.Unmarshal(line, &value); err != nil {
 		return refuse(Unacceptable, j.line, "this line is not JSON (%v); send one object a line", err)
 	}
 	return refuse(Unacceptable, j.line, "this line is not a JSON object; send one object a line")

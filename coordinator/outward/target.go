@@ -2,6 +2,7 @@ package outward
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -64,13 +65,13 @@ func (d *Dialer) Parse(raw string) (*Target, error) {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("it is not a URL; use one like https://example.com/path")
+		return nil, errors.New("it is not a URL; use one like https://example.com/path")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("it must begin with http:// or https://")
+		return nil, errors.New("it must begin with http:// or https://")
 	case u.User != nil:
-		return nil, fmt.Errorf("it must not contain a user name or password; put a secret into the path or query")
+		return nil, errors.New("it must not contain a user name or password; put a secret into the path or query")
 	case u.Hostname() == "" || u.Opaque != "":
-		return nil, fmt.Errorf("it has no host; use one like https://example.com/path")
+		return nil, errors.New("it has no host; use one like https://example.com/path")
 	}
 	u.Fragment, u.RawFragment = "", ""
 	t := &Target{URL: u}
@@ -89,7 +90,7 @@ func (d *Dialer) Parse(raw string) (*Target, error) {
 	host := u.Hostname()
 	if addr, noAddress := netip.ParseAddr(host); noAddress == nil {
 		if addr.Zone() != "" {
-			return nil, fmt.Errorf("an address with a zone is local to one machine; use a public one")
+			return nil, errors.New("an address with a zone is local to one machine; use a public one")
 		}
 		t.addr = addr.Unmap()
 		t.Host = t.addr.String()

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -23,12 +24,21 @@ func split(address string) (local, domain string, ok bool) {
 		return "", "", false
 	}
 	local, domain = address[:at], strings.ToLower(address[at+1:])
-	return local, domain, isDotString(local) && isDomain(domain)
+	atoms := local
+	if domain == dottedCarrier {
+		atoms = strings.TrimSuffix(repeatedDots.ReplaceAllString(local, "."), ".")
+	}
+	return local, domain, len(local) <= maxLocal && isDotString(atoms) && isDomain(domain)
 }
+
+// dottedCarrier gave out local parts with dots in a row or at the end until 2009, and delivers to them still.
+const dottedCarrier = "docomo.ne.jp"
+
+var repeatedDots = regexp.MustCompile(`\.+`)
 
 // isDotString reports atoms joined by single dots (RFC 5322 section 3.2.3).
 func isDotString(local string) bool {
-	if len(local) > maxLocal || local[0] == '.' || local[len(local)-1] == '.' {
+	if local == "" || local[0] == '.' || local[len(local)-1] == '.' {
 		return false
 	}
 	for i := range len(local) {

@@ -464,8 +464,9 @@ func TestBrokenDownload(t *testing.T) {
 	require.NoError(t, err)
 	info, err := upload.Stat()
 	require.NoError(t, err)
-	// of its last frame: after it is only an index
-	_, err = upload.WriteAt(bytes.Repeat([]byte{0xff}, 16), info.Size()*4/5)
+	// of its last frame: behind it are four bytes of each address, and indexes
+	const setBytes = 4 * 60000
+	_, err = upload.WriteAt(bytes.Repeat([]byte{0xff}, 16), (info.Size()-setBytes)*4/5)
 	require.NoError(t, err)
 	require.NoError(t, upload.Close())
 	require.Error(t, w.coord.Results(t.Context(), id, form, io.Discard), "the damage is noticed")

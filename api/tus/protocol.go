@@ -97,7 +97,7 @@ func filenameIn(metadata string) (string, error) {
 	filename := ""
 	for pair := range strings.SplitSeq(metadata, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(pair), " ")
-		text, err := base64.StdEncoding.DecodeString(value)
+		text, err := base64.StdEncoding.Strict().DecodeString(value)
 		if err != nil || len(text) > maxName {
 			return "", httpd.Refuse(httpd.Malformed, "Upload-Metadata must be pairs of a name and a value in base64 of at most %d bytes.",
 				maxName)
@@ -172,7 +172,7 @@ func parseChecksum(text string) (*checksum, error) {
 	}
 	algorithm, encoded, _ := strings.Cut(text, " ")
 	newHash := algorithms[algorithm]
-	want, err := base64.StdEncoding.DecodeString(encoded)
+	want, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	if newHash == nil || err != nil {
 		return nil, httpd.Refuse(httpd.Malformed, "Upload-Checksum must be sha1 or sha256, a space, and the sum in base64.")
 	}

@@ -182,8 +182,8 @@ func TestSuppressedAddressIsNotRetried(t *testing.T) {
 func TestNoConnectionWhereALookUpOutlivesItsPermission(t *testing.T) {
 	h := &fakeServer{rcpt: acceptsOnly("ann")}
 	withTestNode(t, testTable, nil, map[string]*fakeServer{"mx.a.example": h}, func(b *testNode) {
-		b.dnsDelay.Store(int64(2 * time.Second))
-		time.AfterFunc(time.Second, func() { b.prober.SetTable(disabledTable(t, "mx.a.example")) })
+		b.dnsDelay.Store(int64(time.Second))
+		time.AfterFunc(time.Second/2, func() { b.prober.SetTable(disabledTable(t, "mx.a.example")) })
 		rows := b.rows(mxA, "ann@a.example")
 		require.Equal(t, "UNKNOWN smtp_not_checked",
 			verdictText(b.verify(10*time.Minute, rows...)[rows[0].Number].Verdict))

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/api/activity"
@@ -38,7 +37,6 @@ type Operator struct {
 // dashboardState is the dashboard's state in the server.
 type dashboardState struct {
 	streams   eventStreams
-	tallies   *lru.Cache[string, *rowsearch.Tally] // by the id of a finished job
 	summaries summaries
 	searcher  *rowsearch.Searcher
 	started   time.Time

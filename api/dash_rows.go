@@ -1,28 +1,24 @@
 package api
 
 import (
-	"context"
-	"io"
+	"encoding/json"
 	"math"
 
 	"probity/api/httpd"
 	"probity/api/rowsearch"
 	"probity/coordinator/results"
-	"probity/store"
 )
 
-const (
-	maxRowsFound = 100 // rows of an answer
-	maxTallies   = 64  // counts of finished jobs, which never change
-)
+const maxRowsFound = 100 // rows of an answer
 
-// findRows serves the rows of a job whose address contains the search term.
+// findRows serves the rows of a job whose address contains the search term: those that it finds within a
+// time, and where to go on.
 func findRows(c *call) error {
 	j, err := job(c)
 	if err != nil {
 		return err
 	}
-	f := results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.None}, Partial: true}
+	f := results.Filter{Partial: true}
 	if c.Ctx.QueryArgs().Has("status") {
 		if f.Status, err = readStatuses(c.QueryText("status")); err != nil {
 			return err
@@ -40,47 +36,36 @@ func findRows(c *call) error {
 	if err := checkResultsReady(j, f); err != nil {
 		return err
 	}
-	search := rowsearch.FindRows(c.QueryText("q"), after, int(limit))
-	whole, err := scanResults(c, j, f, search.Line)
+	var found results.Found
+	err = c.srv.dashboard.searcher.Run(c.srv.http.StopContext(), c.identity.User.ID, func() (err error) {
+		found, err = c.srv.deps.Coordinator.Find(c.srv.http.StopContext(), j.ID, f,
+			results.Search{Text: c.QueryText("q"), Limit: int(limit), For: rowsearch.Time})
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	var next *int64
-	if !whole {
-		next = &search.Last
+	answer := struct {
+		Rows []json.RawMessage `json:"rows"`
+		Next *int64            `json:"next_after"`
+	}{Rows: make([]json.RawMessage, len(found.Rows))}
+	for i, row := range found.Rows {
+		answer.Rows[i] = row
 	}
-	return c.SendJSON(httpd.StatusOK, map[string]any{"rows": search.Found, "next_after": next})
+	if found.Last < j.Rows {
+		answer.Next = &found.Last
+	}
+	return c.SendJSON(httpd.StatusOK, answer)
 }
 
-// scanResults passes the lines of a job's results to visit; whole reports that all were visited.
-func scanResults(c *call, j *store.Job, f results.Filter, visit func([]byte) error) (whole bool, err error) {
-	write := func(ctx context.Context, w io.Writer) error { return c.srv.deps.Coordinator.Results(ctx, j.ID, f, w) }
-	return c.srv.dashboard.searcher.Scan(c.srv.http.StopContext(), c.identity.User.ID, write, visit)
-}
-
-// countProviders serves the row counts of a finished job by provider and status, and by score. Of a very long job it
-// counts as many rows as it can in the time of a search, and the answer says so.
+// countProviders serves the row counts of a finished job by provider and status, and by score.
 func countProviders(c *call) error {
 	j, err := job(c)
 	if err != nil {
 		return err
 	}
-	f := results.Filter{Form: results.Form{Format: results.JSONL, Compress: results.None}}
-	if err := checkResultsReady(j, f); err != nil {
+	if err := checkResultsReady(j, results.Filter{}); err != nil {
 		return err
 	}
-	t, whole := c.srv.dashboard.tallies.Get(j.ID)
-	if !whole {
-		t = rowsearch.NewTally()
-		if whole, err = scanResults(c, j, f, t.Line); err != nil {
-			return err
-		}
-	}
-	if whole {
-		c.srv.dashboard.tallies.Add(j.ID, t)
-	}
-	return c.SendJSON(httpd.StatusOK, struct {
-		*rowsearch.Tally
-		Complete bool `json:"complete"`
-	}{t, whole})
+	return c.SendJSON(httpd.StatusOK, j.Tally)
 }

@@ -262,7 +262,6 @@ func TestUsage(t *testing.T) {
 	require.Len(t, rest["rows"], 1)
 	require.Nil(t, rest["next_after"])
 	counted := b.get("/v1/dash/jobs/" + job["job_id"].(string) + "/providers").json(t)
-	require.Equal(t, true, counted["complete"])
 	total := 0.0
 	for _, statuses := range counted["providers"].(map[string]any) {
 		for _, n := range statuses.(map[string]any) {

@@ -96,9 +96,6 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if s.auditedDownloads, err = lru.New[string, time.Time](maxAuditedDownloads); err != nil {
 		return nil, err
 	}
-	if s.dashboard.tallies, err = lru.New[string, *rowsearch.Tally](maxTallies); err != nil {
-		return nil, err
-	}
 	s.widgetPage, s.reasonsBody = httpd.NewPage(widgetScript, "text/javascript; charset=utf-8"), reasons.JSON()
 	if s.descriptionPage, err = apidocs.Description(descriptionJSON, cfg.PublicURL); err != nil {
 		return nil, err

@@ -16,6 +16,11 @@ func (c *Coordinator) Results(ctx context.Context, id string, f results.Filter, 
 	return c.resultFiles.Results(ctx, id, f, w)
 }
 
+// Find searches the results of a job, finished or not.
+func (c *Coordinator) Find(ctx context.Context, id string, f results.Filter, s results.Search) (results.Found, error) {
+	return c.resultFiles.Find(ctx, id, f, s)
+}
+
 // StoredForm returns the form of the file that OpenStored opens.
 func (c *Coordinator) StoredForm() results.Form { return c.cfg.Stored }
 

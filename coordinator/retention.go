@@ -46,6 +46,7 @@ func (c *Coordinator) setExpired(id string, may func(store.JobState) bool) error
 			return ErrState
 		}
 		j.State, j.ExpiredAt = store.JobExpired, cmp.Or(j.ExpiredAt, time.Now().UTC())
+		j.Tally = nil
 		return nil
 	})
 	return err

@@ -43,7 +43,7 @@ type Job struct {
 	Name      string          `json:"name,omitempty"`
 	Filename  string          `json:"filename,omitempty"`
 	Dialect   json.RawMessage `json:"sheet"` // the file's dialect, in the coordinator's format
-	// the object with its rows; empty for the files of an older program
+	// the object with its rows
 	Upload     string    `json:"upload,omitempty"`
 	CreatedAt  time.Time `json:"created_at"`
 	StartedAt  time.Time `json:"started_at,omitzero"`
@@ -66,6 +66,7 @@ type Job struct {
 
 	Counts      map[string]int64 `json:"counts,omitempty"`  // rows by status, once finished
 	Reasons     map[string]int64 `json:"reasons,omitempty"` // rows by reason, once finished
+	Tally       *Tally           `json:"tally,omitempty"`   // while it has results
 	Charged     int64            `json:"charged,omitempty"` // distinct addresses that cost a credit
 	Answers     *AnswersFile     `json:"answers,omitempty"` // once finished
 	Result      string           `json:"result,omitempty"`  // name of the result file
@@ -84,12 +85,27 @@ type Job struct {
 	Traceparent string `json:"traceparent,omitempty"` // of the request that made it
 }
 
+// ScoreSteps is the number of steps of ten points; the last includes 100.
+const ScoreSteps = 10
+
+// Tally counts the rows of a finished job that have a verdict.
+type Tally struct {
+	Providers map[string]map[string]int64 `json:"providers"` // by name and status, without zeros
+	Scores    [ScoreSteps]int64           `json:"scores"`
+}
+
 // AnswersFile identifies the answers file of a finished job.
 type AnswersFile struct {
 	Name  string `json:"name"`
 	Bytes int64  `json:"bytes"`
 	Rows  int64  `json:"rows"` // rows with their own answer
 	Sum   uint64 `json:"sum"`  // its last checksum, which covers the whole file
+}
+
+// SetFiles takes the files of another record of the job.
+func (j *Job) SetFiles(of *Job) {
+	j.Upload, j.Answers, j.Tally = of.Upload, of.Answers, of.Tally
+	j.Result, j.ResultSHA, j.ResultBytes = of.Result, of.ResultSHA, of.ResultBytes
 }
 
 // Jobs are the records of jobs and of their callbacks.

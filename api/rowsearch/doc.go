@@ -1,7 +1,6 @@
-// Package rowsearch reads the results of a job line by line for the dashboard: it finds rows by their address, and
-// counts rows by provider and score.
+// Package rowsearch bounds the dashboard's searches through the results of jobs.
 //
 // Invariants:
-//  1. A search takes at most Timeout; what it found until then is returned, marked as incomplete.
+//  1. A search takes about Time and returns what it found until then, and where it goes on.
 //  2. At most maxSearches searches run at one time, and one of each account.
 package rowsearch

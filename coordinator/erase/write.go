@@ -40,11 +40,7 @@ func (e *erasure) rewrite(ctx context.Context, j *store.Job) error {
 		return err
 	}
 	_, err = e.Store.UpdateJob(j.ID, func(j *store.Job) error {
-		j.Upload = now.Upload
-		j.Answers = now.Answers
-		j.Result = now.Result
-		j.ResultSHA = now.ResultSHA
-		j.ResultBytes = now.ResultBytes
+		j.SetFiles(&now)
 		return nil
 	})
 	if err != nil {

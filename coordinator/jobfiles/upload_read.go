@@ -248,16 +248,24 @@ func (r *FrameReader) Small() bool {
 	return max(cap(r.packed), cap(r.raw), cap(r.Block.Buf)) <= csvfile.MaxPooledBytes
 }
 
+// Text reads the text of frame i in UTF-8, valid until the next read.
+func (r *FrameReader) Text(u *Upload, d *csvfile.Dialect, i int) (text []byte, err error) {
+	if r.packed, r.raw, err = u.Unpack(i, r.packed, r.raw); err != nil {
+		return nil, err
+	}
+	if d.IsOneByte() {
+		return d.AppendUTF8(nil, r.raw), nil
+	}
+	return r.raw, nil
+}
+
 // Read reads frame i as rows in UTF-8.
 func (r *FrameReader) Read(u *Upload, d *csvfile.Dialect, i int) (err error) {
 	f := u.Frames[i]
-	if r.packed, r.raw, err = u.Unpack(i, r.packed, r.raw); err != nil {
+	if r.Block.Buf, err = r.Text(u, d, i); err != nil {
 		return err
 	}
-	r.Block.Buf, r.Block.First, r.Block.Line = r.raw, f.First, f.Line
-	if d.IsOneByte() {
-		r.Block.Buf = d.AppendUTF8(nil, r.raw)
-	}
+	r.Block.First, r.Block.Line = f.First, f.Line
 	// a short list would not reuse a larger slice
 	r.Block.Rows = slices.Grow(r.Block.Rows[:0], int(min(f.Rows, csvfile.MaxBlockRows)))
 	if err := d.Parse(&r.Block); err != nil {

@@ -24,6 +24,7 @@ type Made struct {
 	sha     string
 	bytes   int64
 	Damaged int // damaged groups of the log
+	tally   *store.Tally
 	results.Totals
 }
 
@@ -32,6 +33,7 @@ func (m *Made) SetOn(j *store.Job) {
 	if m.answers != nil {
 		j.Answers = m.answers
 	}
+	j.Tally = m.tally
 	j.Result, j.ResultSHA, j.ResultBytes = m.result, m.sha, m.bytes
 }
 
@@ -74,7 +76,7 @@ func (f *Files) Make(ctx context.Context, j *store.Job) (rf Made, err error) {
 		rf.answers = &answers.File
 	}
 	rf.result, rf.sha, rf.bytes = result.Name(), hex.EncodeToString(sum.Sum(nil)), int64(size)
-	rf.Totals, rf.Damaged = a.Totals, a.Damaged
+	rf.Totals, rf.Damaged, rf.tally = a.Totals, a.Damaged, a.Tally()
 	return rf, result.Commit()
 }
 

@@ -78,21 +78,14 @@ var replaced = []error{jobfiles.ErrDamaged, fs.ErrNotExist}
 // results.
 func (f *Files) Results(ctx context.Context, id string, filter results.Filter, w io.Writer) error {
 	filter = filter.WithDefaults()
-	j, err := f.cfg.Store.Job(id)
-	switch {
-	case err != nil:
+	j, err := f.readableJob(id, filter.Partial)
+	if err != nil {
 		return err
-	case j.State == store.JobExpired:
-		return ErrExpired
-	case j.State == store.JobFailed:
-		return ErrState
-	case !j.State.Finished() && !filter.Partial:
-		return ErrNotReady
 	}
 	stored := f.cfg.Stored
 	unpack := filter.Compress == results.None && stored.Compress == results.Zstd
 	whole := len(filter.Status) == 0 && len(filter.Reasons) == 0 && !filter.NoInput && !filter.InputOnly
-	same := filter.Format == stored.Format && filter.BOM == stored.BOM && filter.From == 0
+	same := filter.Format == stored.Format && filter.BOM == stored.BOM
 	if j.State.Finished() && whole && same && (unpack || filter.Compress == stored.Compress) {
 		return f.copyStored(ctx, id, w, unpack)
 	}
@@ -106,6 +99,37 @@ func (f *Files) Results(ctx context.Context, id string, filter results.Filter, w
 	}
 	err = f.refuseDamaged(j, a.Write(ctx, w))
 	return errors.Join(err, a.Close())
+}
+
+// Find searches the results of a job, finished or not. The caller bounds how many searches run at one time.
+func (f *Files) Find(ctx context.Context, id string, filter results.Filter, s results.Search) (results.Found, error) {
+	j, err := f.readableJob(id, true)
+	if err != nil {
+		return results.Found{}, err
+	}
+	filter.Form = results.Form{Format: results.JSONL}
+	a, err := f.openResults(j, filter)
+	if err != nil {
+		return results.Found{}, err
+	}
+	found, err := a.Find(ctx, s)
+	return found, errors.Join(f.refuseDamaged(j, err), a.Close())
+}
+
+// readableJob returns a job that has results, or answers so far if those are enough.
+func (f *Files) readableJob(id string, partial bool) (*store.Job, error) {
+	j, err := f.cfg.Store.Job(id)
+	switch {
+	case err != nil:
+		return nil, err
+	case j.State == store.JobExpired:
+		return nil, ErrExpired
+	case j.State == store.JobFailed:
+		return nil, ErrState
+	case !j.State.Finished() && !partial:
+		return nil, ErrNotReady
+	}
+	return j, nil
 }
 
 // openResults opens the files that a job's record names. If they were replaced meanwhile, it opens the new ones.
@@ -171,10 +195,7 @@ func (f *Files) RemakeAndCommit(ctx context.Context, j *store.Job) (*store.Job, 
 		return nil, errors.Join(err, f.cfg.Files.RemoveOrphans(j.ID))
 	}
 	next, err := f.cfg.Update(j.ID, func(j *store.Job) error {
-		j.Answers = now.Answers
-		j.Result = now.Result
-		j.ResultSHA = now.ResultSHA
-		j.ResultBytes = now.ResultBytes
+		j.SetFiles(&now)
 		return nil
 	})
 	if err != nil {

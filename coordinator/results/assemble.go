@@ -29,9 +29,6 @@ import (
 // the log that have rows of it. Answers arrive roughly in row order, so each group is read two or three times.
 const windowRows = 1 << 19
 
-// firstWindowRows is the first window of a reader that may stop soon.
-const firstWindowRows = 1 << 10
-
 // Assembly joins a job's answers with its rows.
 type Assembly struct {
 	r             *Renderer
@@ -49,6 +46,8 @@ type Assembly struct {
 	Totals     Totals // of the answered rows, also of those that the Filter leaves out; after Write
 
 	window     window // of rows, whose records are in memory
+	tally      tally  // as Totals
+	find       *find  // nil: all rows are wanted
 	wroteAny   bool
 	compressor compressor
 }
@@ -210,6 +209,7 @@ func (a *Assembly) Write(ctx context.Context, w io.Writer) error {
 			a.Totals.reason[i] += n
 		}
 		a.Totals.Charged += p.total.Charged
+		a.tally.addAll(&p.tally)
 		if len(p.packed) == 0 {
 			return nil
 		}
@@ -217,29 +217,16 @@ func (a *Assembly) Write(ctx context.Context, w io.Writer) error {
 		_, err := w.Write(p.packed)
 		return err
 	}
-	next, most := 0, windowRows
-	if a.filter.From > 0 {
-		next, most = a.firstFrame(a.filter.From-1), firstWindowRows
-	}
-	for ; next < len(a.upload.Frames); most = min(4*most, windowRows) {
-		end, rows := next, 0
-		for end < len(a.upload.Frames) && (end == next || rows+int(a.upload.Frames[end].Rows) <= most) {
-			rows += int(a.upload.Frames[end].Rows)
-			end++
-		}
+	for next := 0; next < len(a.upload.Frames); {
+		end := a.framesEnd(next, windowRows)
 		if a.filter.Row > 0 {
 			next = a.firstFrame(a.filter.Row - 1)
 			if next == len(a.upload.Frames) {
 				break
 			}
-			end, rows = next+1, int(a.upload.Frames[next].Rows)
+			end = next + 1
 		}
-		if err := a.loadWindow(next, end, rows); err != nil {
-			return err
-		}
-		// Frames are rendered in parallel; each is compressed by itself.
-		fill := pipeline.Indexes(ctx, end-next, func(p *page, i int) { p.a, p.index = a, next+i })
-		if err := pipeline.Run(&a.r.pages, a.r.cfg.Workers, fill, (*page).render, take); err != nil {
+		if err := a.renderFrames(ctx, next, end, take); err != nil {
 			return err
 		}
 		next = end
@@ -251,6 +238,26 @@ func (a *Assembly) Write(ctx context.Context, w io.Writer) error {
 		return a.writePacked(w, nil) // an empty result is compressed too
 	}
 	return nil
+}
+
+// framesEnd returns where the frames from next on end that have at most so many rows, or one frame.
+func (a *Assembly) framesEnd(next, most int) int {
+	end, rows := next, 0
+	for end < len(a.upload.Frames) && (end == next || rows+int(a.upload.Frames[end].Rows) <= most) {
+		rows += int(a.upload.Frames[end].Rows)
+		end++
+	}
+	return end
+}
+
+// renderFrames renders the frames from next to end, which are one window, and passes them to take in their order.
+// Frames are rendered in parallel; each is compressed by itself.
+func (a *Assembly) renderFrames(ctx context.Context, next, end int, take func(*page) error) error {
+	if err := a.loadWindow(next, end); err != nil {
+		return err
+	}
+	fill := pipeline.Indexes(ctx, end-next, func(p *page, i int) { p.a, p.index = a, next+i })
+	return pipeline.Run(&a.r.pages, a.r.cfg.Workers, fill, (*page).render, take)
 }
 
 // firstFrame is the index of the frame that has a row, or of the one after it; the number of frames if none has.
@@ -275,8 +282,10 @@ func (a *Assembly) writePacked(w io.Writer, b []byte) error {
 
 // loadWindow reads the records of a window of frames from the log, and copies them to the answers file if one is made.
 // A duplicate gets the record of its first row, and has no answer of its own in the file.
-func (a *Assembly) loadWindow(next, end, rows int) error {
+func (a *Assembly) loadWindow(next, end int) error {
 	w := &a.window
+	last := &a.upload.Frames[end-1]
+	rows := int(last.First+last.Rows) - int(a.upload.Frames[next].First)
 	w.clear(a.upload.Frames[next].First, rows)
 	for ; next < end; next++ {
 		var err error

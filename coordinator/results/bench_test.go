@@ -37,3 +37,17 @@ func BenchmarkPageOfObjects(b *testing.B) {
 		p.writeJSON(0, 7, &ans)
 	}
 }
+
+// BenchmarkTally counts a row of a page with twenty providers.
+func BenchmarkTally(b *testing.B) {
+	names := make([]string, 20)
+	for i := range names {
+		names[i] = "provider " + string(rune('a'+i))
+	}
+	var t tally
+	i := 0
+	for b.Loop() {
+		t.add(uint32(i%len(names)), names[i%len(names)], engine.Valid, 98)
+		i++
+	}
+}

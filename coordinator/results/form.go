@@ -48,8 +48,8 @@ type Filter struct {
 
 	InputOnly bool   // CSV without our columns
 	Row       uint32 // only this row, counted from 1; 0: all
-	// From is the first row, counted from 1, for a reader that stops after some: few rows are joined at first, then
-	// more and more, and the answers of a finished job are checked as a whole only once. 0: all rows.
+	// From is the row, counted from 1, at which Find begins. The answers of a finished job are then checked as a whole
+	// only once. 0: for Write, which writes all rows.
 	From uint32
 }
 

@@ -35,7 +35,10 @@ type page struct {
 	mail       []byte   // e-mail cell of the current row; part of its block
 	hosts      []string // of the current row
 	total      Totals
+	tally      tally
 	cells      cells
+	found      []foundRow // of a search
+	hasText    bool       // that it searches for
 }
 
 func (p *page) clearForReuse() bool {
@@ -58,6 +61,8 @@ type answer struct {
 func (p *page) render() error {
 	a, b := p.a, &p.fr.Block
 	p.total, p.text, p.packed = Totals{}, p.text[:0], nil
+	p.found = p.found[:0]
+	p.tally.clear()
 	p.names.f, p.names.dialect = a.savedAnswers, &a.dialect
 	p.cells.delimiter = a.dialect.Delimiter
 	if err := p.fr.Read(a.upload, &a.dialect, p.index); err != nil {
@@ -67,9 +72,16 @@ func (p *page) render() error {
 	for i := range b.Rows {
 		press.Yield(i)
 		n := b.First + uint32(i)
+		if a.find != nil && len(p.found) == a.find.limit {
+			break
+		}
 		if n+1 < a.filter.From || (a.filter.Row > 0 && n+1 != a.filter.Row) {
 			continue
 		}
+		if a.find != nil && (b.Rows[i].Blank || !a.find.matches(b.Email(i))) {
+			continue
+		}
+		start := len(p.text)
 		var t shownVerdict
 		var err error
 		if !b.Rows[i].Blank {
@@ -80,6 +92,7 @@ func (p *page) render() error {
 		}
 		if !t.present {
 			p.writeBlank(i, n)
+			p.keepFound(n, start)
 			continue
 		}
 		ans := answer{v: t.Verdict}
@@ -107,6 +120,7 @@ func (p *page) render() error {
 		}
 		p.total.status[ans.v.Status]++
 		p.total.reason[ans.v.Reason]++
+		p.tally.add(t.refs[jobfiles.NameProvider], ans.provider.text, ans.v.Status, ans.v.Score)
 		if first && !a.job.Test {
 			ans.credits = Cost(ans.v.Status)
 			p.total.Charged += ans.credits
@@ -128,14 +142,22 @@ func (p *page) render() error {
 			}
 			p.text = a.dialect.AppendLineEnd(p.text, b, i)
 		}
+		p.keepFound(n, start)
 	}
-	if len(p.text) == 0 {
+	if len(p.text) == 0 || a.find != nil {
 		return nil
 	}
 	p.compressor.method, p.compressor.zstd = a.filter.Compress, a.r.cfg.Encoder
 	packed, err := p.compressor.compress(p.text)
 	p.packed = packed
 	return err
+}
+
+// keepFound keeps row n of a search if its object was written, from start on.
+func (p *page) keepFound(n uint32, start int) {
+	if p.a.find != nil && len(p.text) > start {
+		p.found = append(p.found, foundRow{n + 1, len(p.text)})
+	}
 }
 
 // applyRowFacts sets flags and suggestion from the row's own text: a duplicate may be spelled differently.

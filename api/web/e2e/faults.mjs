@@ -111,6 +111,31 @@ export function faults(step) {
     await page.getByRole("button", { name: /^Dismiss/ }).click();
   });
 
+  step("a search of a long list goes on by itself, and says how far it is", async ({ page }) => {
+    const row = { row: 31, email: "ann@third.example", status: "INVALID", score: 0, reason: "domain_not_found", smtp_provider: "" };
+    const asked = [];
+    let answer;
+    await page.route("**/v1/dash/jobs/*/rows?*q=third*", async (route) => {
+      const query = new URL(route.request().url()).searchParams;
+      asked.push([Number(query.get("after")), Number(query.get("limit"))]);
+      if (asked.length === 1) return route.fulfill({ json: { rows: [row], next_after: 2_500_000 } });
+      await new Promise((go) => {
+        answer = go;
+      });
+      return route.fulfill({ json: { rows: [{ ...row, row: 4_000_000, email: "bo@third.example" }], next_after: null } });
+    });
+    await page.getByLabel("Search by e-mail or domain").fill("third");
+    await page.getByRole("button", { name: "Search" }).click();
+    const found = page.getByRole("region", { name: "Rows found" });
+    await found.getByText("ann@third.example").waitFor();
+    await page.getByText("Searched 2,500,000 of 1 rows…").waitFor();
+    answer();
+    await found.getByText("bo@third.example").waitFor();
+    await page.getByText(/^Searched/).waitFor({ state: "detached" });
+    assert.deepEqual(asked, [[0, 25], [2_500_000, 24]]);
+    await page.unroute("**/v1/dash/jobs/*/rows?*q=third*");
+  });
+
   step("all jobs are seen page by page", async ({ page, base, email, password }) => {
     await signOut(page);
     await signIn(page, base, email, password);

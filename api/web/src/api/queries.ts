@@ -1,5 +1,5 @@
 import { QueryClient, infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { ApiError, api, setCsrf, take, type Job, type JobStatus, type Schemas, type Visit } from "./client";
+import { ApiError, api, setCsrf, take, type Job, type JobStatus, type Result, type Schemas, type Status, type Visit } from "./client";
 import { isLive } from "./events";
 import type { paths } from "./schema";
 
@@ -118,6 +118,46 @@ export const receipt = (request: string) =>
     staleTime: Infinity,
     queryFn: () => take(api.POST("/v1/receipts", { body: { request_id: request } })),
   });
+
+/** FoundRow is a row of a job, as a search finds it. */
+export interface FoundRow {
+  row: number;
+  email: string;
+  status: Status | "" | null; // none while the row is not verified
+  score: number | null;
+  reason: Schemas["Reason"] | "" | null;
+  smtp_provider?: string;
+  details?: Result["details"]; // of a job that was uploaded with details
+}
+
+/** FoundRows are the rows that were found up to next_after; it is null at the end of the list. */
+export interface FoundRows {
+  rows: FoundRow[];
+  next_after: number | null;
+}
+
+export const rowsShown = 25;
+
+/** jobRows is a page of the rows that a search finds. The server searches a part of a long list for each request: it is asked on until
+ * the page is full, and what it found so far is shown meanwhile. */
+export const jobRows = (id: string, q: string, status: Status | "", from: number) => {
+  const queryKey = ["job", id, "rows", q, status, from];
+  return queryOptions({
+    queryKey,
+    staleTime: 0, // rows change while the job runs
+    queryFn: async ({ client, signal }) => {
+      const all: FoundRows = { rows: [], next_after: from };
+      for (;;) {
+        const query = { q: q || undefined, status: status || undefined, after: all.next_after || undefined, limit: rowsShown - all.rows.length };
+        const more: FoundRows = await take(api.GET("/v1/dash/jobs/{job_id}/rows", { signal, params: { path: { job_id: id }, query } }));
+        all.rows = [...all.rows, ...more.rows];
+        all.next_after = more.next_after;
+        if (all.next_after === null || all.rows.length >= rowsShown) return all;
+        client.setQueryData(queryKey, { ...all });
+      }
+    },
+  });
+};
 
 export const jobProviders = (id: string) =>
   queryOptions({

@@ -4,8 +4,8 @@ import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useState, type FormEvent, type ReactNode } from "react";
 import { Donut } from "../charts/Donut";
 import { Scores } from "../charts/Scores";
-import { ApiError, api, take, type Job, type Result, type Schemas, type Status } from "../api/client";
-import { callback, credits, isOver, job as jobQuery, jobProviders, reasons, session } from "../api/queries";
+import { ApiError, api, take, type Job, type Schemas, type Status } from "../api/client";
+import { callback, credits, isOver, job as jobQuery, jobProviders, jobRows, reasons, rowsShown, session, type FoundRow } from "../api/queries";
 import { bytes, counted, decimal, duration, exactly, number, share } from "../format";
 import { Ask, Badge, CopyButton, Cut, Empty, Facts, Icon, JobBadge, Loaded, Moment, Name, Note, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, Warning, type Column } from "../parts";
 import { DataTable } from "../parts/DataTable";
@@ -535,35 +535,16 @@ function ByProvider({ job: j }: { job: Job }) {
   return (
     <Panel title="Providers">
       <Loaded query={query} what="counts by provider">
-        {({ providers, complete }) => {
+        {({ providers }) => {
           const rows = Object.entries(providers).map(([name, counts]) => ({ name: providerName(name), counts, total: Object.values(counts).reduce((a, b) => a + b, 0) }));
-          return (
-            <>
-              <DataTable label="Rows by provider" columns={providerColumns} rows={rows} keyOf={(p) => p.name} narrow="fit" order="-Rows" pageSize={25} {...(rows.length > 10 && { find: { text: (p: OfProvider) => p.name, placeholder: "Find a provider" } })} />
-              {!complete && (
-                <Text size="sm" c="dimmed" mt="xs">
-                  The list is long: only the rows that could be counted in a few seconds are shown. The download has all of them.
-                </Text>
-              )}
-            </>
-          );
+          return <DataTable label="Rows by provider" columns={providerColumns} rows={rows} keyOf={(p) => p.name} narrow="fit" order="-Rows" pageSize={25} {...(rows.length > 10 && { find: { text: (p: OfProvider) => p.name, placeholder: "Find a provider" } })} />;
         }}
       </Loaded>
     </Panel>
   );
 }
 
-interface Found {
-  row: number;
-  email: string;
-  status: Status | "" | null; // none while the row is not verified
-  score: number | null;
-  reason: Schemas["Reason"] | "" | null;
-  smtp_provider?: string;
-  details?: Result["details"]; // of a job that was uploaded with details
-}
-
-const foundColumns: Column<Found>[] = [
+const foundColumns: Column<FoundRow>[] = [
   { title: "Address", kind: "name", of: (r) => <Name text={r.email} /> },
   { title: "Row", kind: "number", of: (r) => number(r.row) },
   { title: "Status", of: (r) => (r.status ? <StatusBadge status={r.status} /> : <Badge tone="none">not verified yet</Badge>) },
@@ -580,17 +561,7 @@ function Search({ job: j }: { job: Job }) {
   const after = fragment.get("after") ?? undefined;
   const [text, setText] = useState(q);
   const [status, setStatus] = useState<Status | "">(ofStatus);
-  const query = useQuery({
-    queryKey: ["job", j.job_id, "rows", q, ofStatus, after],
-    staleTime: 0, // rows change while the job runs
-    placeholderData: keepPreviousData,
-    queryFn: () =>
-      take(
-        api.GET("/v1/dash/jobs/{job_id}/rows", {
-          params: { path: { job_id: j.job_id }, query: { q: q || undefined, status: ofStatus || undefined, after: Number(after) || undefined, limit: 25 } },
-        }),
-      ),
-  });
+  const query = useQuery({ ...jobRows(j.job_id, q, ofStatus, Number(after) || 0), placeholderData: keepPreviousData });
   function submit(e: FormEvent) {
     e.preventDefault();
     const next = { q: text.trim(), status };
@@ -598,7 +569,7 @@ function Search({ job: j }: { job: Job }) {
     else show(next);
   }
   const [opened, open] = useState<number | null>(null);
-  const evidenceColumn: Column<Found> = {
+  const evidenceColumn: Column<FoundRow> = {
     title: "Evidence",
     kind: "act",
     of: (r) =>
@@ -620,16 +591,23 @@ function Search({ job: j }: { job: Job }) {
         </Group>
       </form>
       <Loaded query={query} what="the rows">
-        {({ rows, next_after: next }: { rows: Found[]; next_after: number | null }) => (
-          <DataTable
-            label="Rows found"
-            columns={rows.some((r) => r.details) ? [...foundColumns, evidenceColumn] : foundColumns}
-            rows={rows}
-            keyOf={(r) => String(r.row)}
-            below={(r) => r.row === opened && r.details && <Facts list={evidence(r.details, r.email)} />}
-            empty={<Text role="status">No matching rows{next ? " in the rows searched so far" : ""}.</Text>}
-            pages={{ cursor: after, next: next === null ? null : String(next), go: (to) => show({ q, status: ofStatus, ...(to && { after: to }) }), words: ["First", "Next"] }}
-          />
+        {({ rows, next_after: next }) => (
+          <>
+            <DataTable
+              label="Rows found"
+              columns={rows.some((r) => r.details) ? [...foundColumns, evidenceColumn] : foundColumns}
+              rows={rows}
+              keyOf={(r) => String(r.row)}
+              below={(r) => r.row === opened && r.details && <Facts list={evidence(r.details, r.email)} />}
+              empty={<Text role="status">No matching rows{next === null ? "" : " so far"}.</Text>}
+              pages={{ cursor: after, next: next === null ? null : String(next), go: (to) => show({ q, status: ofStatus, ...(to && { after: to }) }), words: ["First", "Next"] }}
+            />
+            {next !== null && rows.length < rowsShown && (
+              <Note>
+                Searched {number(next)} of {number(j.total_rows)} rows{query.isFetching ? "…" : ""}
+              </Note>
+            )}
+          </>
         )}
       </Loaded>
       {query.error && query.data && <Trouble error={query.error} again={() => void query.refetch()} />}

@@ -1,0 +1,126 @@
+package coordinator
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"probity/coordinator/results"
+	"probity/engine"
+	"probity/store"
+)
+
+// shownRow is what the tests of searches need of a row.
+type shownRow struct {
+	Row      int64  `json:"row"`
+	Email    string `json:"email"`
+	Status   string `json:"status"`
+	Score    int    `json:"score"`
+	Provider string `json:"smtp_provider"`
+}
+
+// rowsOf returns all rows of a job that are not blank, and the lines that they were read from.
+func rowsOf(t testing.TB, w *testEnv, job string) (rows []shownRow, lines []string) {
+	for line := range strings.Lines(w.results(t, job, results.Filter{Form: results.Form{Format: results.JSONL}})) {
+		var r shownRow
+		require.NoError(t, json.Unmarshal([]byte(line), &r))
+		if r.Email != "" {
+			rows, lines = append(rows, r), append(lines, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	return rows, lines
+}
+
+// TestSearchFindsWhatTheResultsHave compares searches, in parts, with all rows.
+func TestSearchFindsWhatTheResultsHave(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem())
+	w.run()
+	list := bytes.NewBufferString("id,email,note\n")
+	for i := range 9000 { // several frames
+		switch {
+		case i%500 == 3:
+			fmt.Fprintf(list, "%d,,blank york\n", i)
+		case i%1000 == 7:
+			fmt.Fprintf(list, "%d,\"\"\"Q%d\"\"@Shop.example\",quoted\n", i, i)
+		case i%9 == 2:
+			fmt.Fprintf(list, "%d,U%d@shop.example,again\n", i, i/3)
+		case i%3000 == 4:
+			fmt.Fprintf(list, "%d,%d@,broken\n", i, i)
+		default:
+			fmt.Fprintf(list, "%d,u%d@shop.example,%s\n", i, i, strings.Repeat("york ", 10))
+		}
+	}
+	j := w.finish(t, w.accept(t, list.String()).ID)
+	rows, lines := rowsOf(t, w, j.ID)
+	for _, text := range []string{"", "u12", "U4444@", `"q`, "@SHOP", "york", "zz", "004@", "é"} {
+		for _, status := range [][]engine.Status{nil, {engine.Invalid}, {engine.Valid, engine.Unknown}} {
+			for _, limit := range []int{1, 100} {
+				if limit == 1 && text != `"q` {
+					continue
+				}
+				var want, got []string
+				for i, r := range rows {
+					of := func(s engine.Status) bool { return s.String() == r.Status }
+					if strings.Contains(strings.ToLower(r.Email), strings.ToLower(text)) &&
+						(status == nil || slices.ContainsFunc(status, of)) {
+						want = append(want, lines[i])
+					}
+				}
+				for after := int64(0); after < j.Rows; {
+					found, err := w.c.Find(t.Context(), j.ID, results.Filter{Status: status, From: uint32(after) + 1},
+						results.Search{Text: text, Limit: limit})
+					require.NoError(t, err)
+					require.LessOrEqual(t, len(found.Rows), limit)
+					require.Greater(t, found.Last, after, "each part goes on")
+					after = found.Last
+					for _, row := range found.Rows {
+						got = append(got, string(row))
+					}
+				}
+				require.Equal(t, want, got, "%q %v", text, status)
+			}
+		}
+	}
+	whole, err := w.c.Find(t.Context(), j.ID, results.Filter{}, results.Search{Text: "zz", Limit: 1, For: time.Minute})
+	require.NoError(t, err)
+	require.Equal(t, results.Found{Last: j.Rows}, whole, "a search with time enough ends at the end")
+	require.NoError(t, w.close(t))
+}
+
+// TestTallyCountsTheRows of the results, also after an erasure.
+func TestTallyCountsTheRows(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem())
+	w.run()
+	j := w.finish(t, w.accept(t, spelled+"9,ann@gmail.com,x\n10,broken,x\n").ID)
+	check := func(j *store.Job) {
+		rows, _ := rowsOf(t, w, j.ID)
+		want := store.Tally{Providers: map[string]map[string]int64{}}
+		for _, r := range rows {
+			if want.Providers[r.Provider] == nil {
+				want.Providers[r.Provider] = map[string]int64{}
+			}
+			want.Providers[r.Provider][r.Status]++
+			want.Scores[min(r.Score/10, 9)]++
+		}
+		require.Equal(t, &want, j.Tally)
+	}
+	check(j)
+	_, err := w.erase(t.Context(), erasedAddress)
+	require.NoError(t, err)
+	erased, err := w.c.Job(j.ID)
+	require.NoError(t, err)
+	require.NotEqual(t, j.ResultSHA, erased.ResultSHA)
+	check(erased)
+	require.NoError(t, w.c.Expire(j.ID))
+	expired, err := w.c.Job(j.ID)
+	require.NoError(t, err)
+	require.Nil(t, expired.Tally, "it goes with the results")
+	require.NoError(t, w.close(t))
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,6 +115,44 @@ func TestPipeliningThatIsNotEnduredCostsNoRow(t *testing.T) {
 		}
 	}
 }
+
+// TestCarefulHostTakesNoConnectionOver: a host of a provider that was out of step gets one command at a time, over a
+// connection that was opened for it, also where an idle one of another host leads to the same address. That it is in
+// step then is learnt of that host, though its connection goes on to another.
+func TestCarefulHostTakesNoConnectionOver(t *testing.T) {
+	var misled atomic.Bool
+	w := newProviderHosts(".big.example", 2, &fakeServer{rcptByDomain: func(local, domain string) string {
+		if domain == "d1.example" && !misled.Swap(true) {
+			return "550 5.1.1 User unknown\r\n550 5.1.1 User unknown"
+		}
+		return acceptsAnn(local)
+	}})
+	withTestNode(t, testTable, nil, w.hosts, func(b *testNode) {
+		verify := func(host int, local string) {
+			rows := b.rows([]string{fmt.Sprintf("mx%d.big.example", host)}, fmt.Sprintf("%s@d%d.example", local, host))
+			requireOwnReplies(t, rows, b.verify(10*time.Minute, rows...))
+		}
+		verify(1, "nobody")
+		require.True(t, misled.Load())
+		w.servers[0].withLock(func() { w.servers[0].pipelined = nil })
+		time.Sleep(time.Minute) // its connections have ended
+		verify(0, "ann0")       // leaves an idle connection
+		require.NotEmpty(t, w.servers[0].snapshot().pipelined)
+		verify(1, "ann1")
+		verify(1, "nobody2")
+		for _, to := range w.servers[0].snapshot().pipelined {
+			require.NotContains(t, to, "@d1.example")
+		}
+		verify(0, "ann2") // perhaps over the connection of the other host
+		time.Sleep(time.Minute)
+		began := time.Now()
+		verify(1, "ann3")
+		require.Less(t, time.Since(began), 2*settleTime, "it is known to be in step: no command waits")
+	})
+}
+
+// settleTime is how long a command waits for a reply too many at a host that was out of step.
+const settleTime = 300 * time.Millisecond
 
 // TestSingleAtAHostThatDropsGroups: within its deadline.
 func TestSingleAtAHostThatDropsGroups(t *testing.T) {

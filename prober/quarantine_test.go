@@ -89,6 +89,51 @@ func TestDelistingTrialNeedsNoRows(t *testing.T) {
 	})
 }
 
+// TestBlocklistQuarantineSurvivesARestart: with its cause. A receiver that caused it is still tried, and when the
+// source is off the lists, those that were not asked since the restart are asked again, too.
+func TestBlocklistQuarantineSurvivesARestart(t *testing.T) {
+	var listed atomic.Bool
+	listed.Store(true)
+	hosts := map[string]*fakeServer{}
+	for i := range blocklistReports {
+		hosts[fmt.Sprintf("mx.r%d.example", i)] = &fakeServer{rcpt: func(string) string {
+			if listed.Load() {
+				return "554 5.7.1 Service unavailable; client host blocked using zen.spamhaus.org"
+			}
+			return "550 5.1.1 no such user"
+		}}
+	}
+	withTestNode(t, testTable, nil, hosts, func(b *testNode) {
+		ask := func(i int) string {
+			return verdictText(b.single(5*time.Second, []string{fmt.Sprintf("mx.r%d.example", i)},
+				fmt.Sprintf("u%d@r%d.example", b.lastRow.Load(), i)))
+		}
+		for i := range blocklistReports {
+			require.Equal(t, "UNKNOWN blocked", ask(i))
+		}
+		b.stop()
+		b.start(nil)
+		listed.Store(false)
+		require.Equal(t, "UNKNOWN blocked", ask(0), "a restart does not forgive")
+		time.Sleep(source.DelistingInterval + 5*time.Minute)
+		require.False(t, b.prober.sources.List[0].Quarantined(time.Now()), "its first receiver was tried")
+		for i := range blocklistReports {
+			require.Equal(t, "INVALID mailbox_not_found", ask(i))
+		}
+
+		listed.Store(true) // a report of before a restart counts with those that come after it
+		require.Equal(t, "UNKNOWN blocked", ask(0))
+		require.Equal(t, "UNKNOWN blocked", ask(1))
+		b.stop()
+		b.start(nil)
+		require.Equal(t, "UNKNOWN blocked", ask(0))
+		require.Equal(t, "UNKNOWN blocked", ask(1))
+		require.False(t, b.prober.sources.List[0].Quarantined(time.Now()))
+		require.Equal(t, "UNKNOWN blocked", ask(2))
+		require.True(t, b.prober.sources.List[0].Quarantined(time.Now()))
+	})
+}
+
 // TestQuarantineNamesItsReceiver in the log: by its mail hosts where it is no known provider.
 func TestQuarantineNamesItsReceiver(t *testing.T) {
 	var log bytes.Buffer

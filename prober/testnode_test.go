@@ -67,6 +67,7 @@ type fakeServer struct {
 	maxConns     int           // connections at one time; others are closed; 0 for all
 	tooManyReply string        // what those others get first
 	neverReplies bool          // connections are taken, and nothing is ever said
+	ignoresQuit  bool          // QUIT has no reply; the connection stays until the client has closed it
 
 	mu sync.Mutex // guards records
 	records
@@ -88,6 +89,7 @@ type records struct {
 	largestTransaction int      // the most recipients of one transaction
 	open               int
 	peak               int
+	pipelined          []string // recipients whose RCPT came before the command before it was answered
 	dialTimes          []time.Time
 	rcptTimes          []time.Time
 	refusalTimes       []time.Time
@@ -326,6 +328,7 @@ func (h *fakeServer) serve(c net.Conn) {
 		script = h.connection()
 	}
 	for answered, begun, together := 0, 0, 0; ; {
+		ahead := in.Buffered() > 0
 		line, err := in.ReadString('\n')
 		if err != nil {
 			return
@@ -375,6 +378,9 @@ func (h *fakeServer) serve(c net.Conn) {
 			together++
 			h.withLock(func() {
 				h.log = append(h.log, "RCPT "+addr)
+				if ahead {
+					h.pipelined = append(h.pipelined, addr)
+				}
 				h.largestTransaction = max(h.largestTransaction, together)
 				h.rcptTimes = append(h.rcptTimes, time.Now())
 				if strings.HasPrefix(reply, "5") {
@@ -394,6 +400,10 @@ func (h *fakeServer) serve(c net.Conn) {
 				return
 			}
 		case "QUIT":
+			if h.ignoresQuit {
+				_, _ = in.ReadString(0)
+				return
+			}
 			say("221 bye")
 			return
 		default:

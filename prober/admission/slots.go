@@ -43,11 +43,12 @@ func (s *Slots) Acquire(w *Waiter, priority budget.Priority) bool {
 	return false
 }
 
-// Release returns a slot. WakeWaiting offers it to those that wait.
-func (s *Slots) Release() {
+// Release returns a slot. It reports whether others wait for one: WakeWaiting offers it to them.
+func (s *Slots) Release() (awaited bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.used--
+	return len(s.waiting[budget.Single])+len(s.waiting[budget.ShortJob])+len(s.waiting[budget.LongJob]) > 0
 }
 
 // WakeWaiting wakes those that wait, single calls first, until none waits or no slot is free.

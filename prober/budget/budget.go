@@ -16,6 +16,7 @@ import (
 type Budget struct {
 	Limits           engine.Limits // in force; what was used stays used when they change
 	QuarantinedUntil time.Time     // until then, nothing: the receiver has quarantined this source
+	Blocklisted      bool          // it has because a public blocklist names the source
 	HalvedUntil      time.Time     // until then, half of every budget
 	UsedByOthers     OthersUsage   // refusals of the cluster's hour that other sources have used
 	Pacing           Pacing        // of long jobs
@@ -25,6 +26,7 @@ type Budget struct {
 	rcptWindow    window
 	refusalWindow window
 	lease         lease
+	writtenAt     time.Time   // of the state that it was restored from
 	singleCalls   SingleCalls // nil: single calls are always expected
 }
 

@@ -234,11 +234,28 @@ func TestUnreadableStateIsAUsedUpBudget(t *testing.T) {
 	require.True(t, d.Until.After(now.Add(time.Hour-time.Second)))
 }
 
+// TestQuarantineIsRestored, with what caused it.
+func TestQuarantineIsRestored(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	for _, blocklisted := range []bool{false, true} {
+		p := New(testLimits, nil, now)
+		p.QuarantinedUntil, p.Blocklisted = now.Add(time.Hour), blocklisted
+		state := p.append(nil, 0, now)
+		restored := New(testLimits, nil, now)
+		require.True(t, restored.read(state, now.Add(time.Minute)))
+		require.Equal(t, p.QuarantinedUntil, restored.QuarantinedUntil)
+		require.Equal(t, blocklisted, restored.Blocklisted)
+		require.False(t, restored.read(append(state, 2), now))
+	}
+}
+
 func FuzzReadBudget(f *testing.F) {
 	now := time.Unix(1_700_000_000, 0)
 	p := New(testLimits, nil, now)
 	p.refusalWindow.reserve(3)
 	p.refusalWindow.settle(3, now)
+	f.Add(p.append(nil, 4, now))
+	p.QuarantinedUntil, p.Blocklisted = now.Add(time.Hour), true
 	f.Add(p.append(nil, 4, now))
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		p := New(testLimits, nil, now)

@@ -2,6 +2,11 @@
 // FairShare and Conn are values without a lock: their owner's lock guards them. Persisted is lent that lock for the
 // moments in which Log takes a snapshot or grants a lease.
 //
+// How budgets are divided: jobs leave to single calls a fifth of a queue's connections and the last transaction of
+// each, and of the budgets per minute and hour a fifth for an hour after each single call, else a hundredth. Short jobs
+// get three of four recipients and connections that short and long jobs both want. A long backlog uses its hours evenly
+// (Pacing).
+//
 // Invariants:
 //  1. Open connections stay within their limit, and so do connections begun and recipients sent in any minute, and
 //     refused recipients in any hour, whatever the receiver answers: each recipient is reserved as a refusal before it

@@ -1,6 +1,9 @@
 package budget
 
 import (
+	"context"
+	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -23,6 +26,9 @@ func NewPersisted(name string, b Budget, owner sync.Locker, onLease func(now tim
 	return Persisted{Budget: b, name: name, owner: owner, onLease: onLease}
 }
 
+// WrittenAt returns the time at which the state was written that Load has restored; zero if there was none.
+func (p *Persisted) WrittenAt() time.Time { return p.writtenAt }
+
 // LeaseRequested reports whether it is queued for a lease.
 func (p *Persisted) LeaseRequested() bool { return p.requested }
 
@@ -37,6 +43,16 @@ func (p *Persisted) Load(c *cache.Cache, now time.Time) error {
 		p.exhaust(now)
 	}
 	return err
+}
+
+// LogUnreadable logs that a budget cannot be read: err is that of Load. After damage to the cache that holds for each
+// budget and was logged once.
+func LogUnreadable(log *slog.Logger, err error) {
+	level := slog.LevelError
+	if errors.Is(err, cache.ErrSetAside) {
+		level = slog.LevelDebug
+	}
+	log.Log(context.Background(), level, "budget unreadable: treated as used up", "error", err)
 }
 
 // Log writes budgets to disk before they are used, with one commit for all requests that have come meanwhile.

@@ -23,13 +23,21 @@ const (
 const budgetVersion = 1
 
 // append encodes what a restart needs: the quarantine, the hour's refusals, and what a fresh lease of `leased` and the
-// open reservations may still use. The budgets per minute are not stored: a restart waits a minute instead.
+// open reservations may still use. A quarantine for a blocklist adds a byte at the end. The budgets per minute
+// are not stored: a restart waits a minute instead.
 func (b *Budget) append(dst []byte, leased int, now time.Time) []byte {
 	dst = binary.BigEndian.AppendUint64(append(dst, budgetVersion), uint64(now.UnixMilli()))
 	dst = binary.BigEndian.AppendUint64(dst, uint64(max(0, b.QuarantinedUntil.UnixMilli())))
 	dst = binary.AppendUvarint(dst, uint64(leased+b.refusalWindow.reserved))
-	return b.refusalWindow.append(dst, now)
+	dst = b.refusalWindow.append(dst, now)
+	if b.Blocklisted {
+		dst = append(dst, blocklistedMark)
+	}
+	return dst
 }
+
+// blocklistedMark is the last byte of the state of a budget whose quarantine is for a blocklist.
+const blocklistedMark = 1
 
 // snapshot encodes the state for the disk and ends the current lease; lease.grant begins the next one once the state is
 // written.
@@ -59,7 +67,9 @@ func (b *Budget) read(src []byte, now time.Time) bool {
 	}
 	w := newWindow(time.Hour, now)
 	elapsed := now.Sub(written)
-	if left, ok := w.read(src[17+k:], elapsed); !ok || len(left) > 0 {
+	left, ok := w.read(src[17+k:], elapsed)
+	blocklisted := len(left) == 1 && left[0] == blocklistedMark
+	if !ok || len(left) > 0 && !blocklisted {
 		return false
 	}
 	if age := floorDiv(max(0, elapsed-leaseLife-leaseTail), w.slot); age <= windowSlots {
@@ -67,10 +77,11 @@ func (b *Budget) read(src []byte, now time.Time) bool {
 	}
 	b.refusalWindow = w
 	if rest > 0 {
-		left := time.UnixMilli(rest)
+		end := time.UnixMilli(rest)
 		// not longer than it was to last, even if the clock was set back
-		b.QuarantinedUntil = now.Add(min(left.Sub(now), left.Sub(written)))
+		b.QuarantinedUntil, b.Blocklisted = now.Add(min(end.Sub(now), end.Sub(written))), blocklisted
 	}
+	b.writtenAt = written
 	return true
 }
 

@@ -12,6 +12,12 @@ type Dialogue struct {
 	Careful   bool // it gets one command at a time
 }
 
+// Covers reports whether a connection that was opened by d is as careful as what is known of a host by now demands. One
+// that was opened while nothing was confirmed is the most careful: it waits after each command.
+func (d Dialogue) Covers(now Dialogue) bool {
+	return !now.Careful || d.Careful && (now.Confirmed || !d.Confirmed)
+}
+
 // Dialogue returns what is known of a host.
 func (h *Hosts) Dialogue(host string, now time.Time) Dialogue {
 	r := h.records[host]
@@ -23,6 +29,16 @@ func (h *Hosts) Dialogue(host string, now time.Time) Dialogue {
 		h.forgetEmpty(host, r)
 	}
 	return r.dialogue
+}
+
+// DistrustsAny reports whether some host gets one command at a time for a day because its replies were out of step.
+func (h *Hosts) DistrustsAny(now time.Time) bool {
+	for _, r := range h.records {
+		if now.Before(r.carefulUntil) {
+			return true
+		}
+	}
+	return false
 }
 
 // ConfirmDialogue records a connection on which each command had one reply.

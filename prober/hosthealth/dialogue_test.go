@@ -11,6 +11,23 @@ import (
 	"probity/engine"
 )
 
+// TestConnectionCoversWhatItsHostDemands: one command at a time where the host is distrusted, with waits for a reply
+// too many where it is not confirmed since.
+func TestConnectionCoversWhatItsHostDemands(t *testing.T) {
+	none, careful := Dialogue{}, Dialogue{Careful: true}
+	confirmed, both := Dialogue{Confirmed: true}, Dialogue{Confirmed: true, Careful: true}
+	for _, c := range []struct {
+		opened, now Dialogue
+		want        bool
+	}{
+		{none, none, true}, {none, confirmed, true}, {none, careful, false}, {none, both, false},
+		{confirmed, careful, false}, {confirmed, both, false}, {both, both, true}, {both, careful, false},
+		{careful, careful, true}, {careful, both, true}, {careful, none, true},
+	} {
+		require.Equal(t, c.want, c.opened.Covers(c.now), "%+v", c)
+	}
+}
+
 // TestDialogueIsLearntAndForgotten: doubt lasts until a connection is confirmed, distrust for a day.
 func TestDialogueIsLearntAndForgotten(t *testing.T) {
 	var h Hosts
@@ -22,6 +39,8 @@ func TestDialogueIsLearntAndForgotten(t *testing.T) {
 	require.True(t, h.DistrustDialogue(host, start), "the next connection is more careful")
 	require.Equal(t, Dialogue{Careful: true}, h.Dialogue(host, start))
 	require.False(t, h.DistrustDialogue(host, start), "as careful as this one")
+	require.True(t, h.DistrustsAny(at(carefulLife-1)))
+	require.False(t, h.DistrustsAny(at(carefulLife)))
 	h.ConfirmDialogue(host)
 	require.Equal(t, Dialogue{Confirmed: true, Careful: true}, h.Dialogue(host, at(carefulLife-1)))
 	require.Zero(t, h.Dialogue(host, at(carefulLife)))

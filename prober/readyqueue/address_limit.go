@@ -2,6 +2,8 @@ package readyqueue
 
 import (
 	"time"
+
+	"probity/prober/budget"
 )
 
 // maxAddressWait bounds the wait for a wake-up by the address limit.
@@ -14,7 +16,7 @@ func (s *session) reserveAddress() bool {
 	limit, err := env.AddressLimits.Acquire(s.source.Name, s.addr,
 		s.source.WarmUpLimits(env.Table.Load().Unknown.Limits, now), now)
 	if err != nil {
-		env.logUnreadable(err)
+		budget.LogUnreadable(env.Log, err)
 	}
 	if limit == nil {
 		return true
@@ -30,7 +32,10 @@ func (s *session) reserveAddress() bool {
 	}
 	l = q.lock()
 	l.limitedUntil = noRoom.Until
-	s.host.block(s.priority, noRoom.Until, now)
+	s.host.deny(s.priority, noRoom.Until, now)
+	if s.priority == budget.Single {
+		hurry(l.working) // a connection of this queue may have the place
+	}
 	l.unlock()
 	limit.Wait(q, addressWaiter{q, s.host}, s.priority, now)
 	limit.Release()
@@ -49,7 +54,7 @@ func (w addressWaiter) UseRoom(now time.Time) (used bool) {
 	q, m := w.queue, w.host
 	l := q.lock()
 	defer l.unlock()
-	m.endBlock()
+	m.endDenial()
 	busy := m.sessions - len(m.idle)
 	l.dispatch(now)
 	return m.sessions-len(m.idle) > busy

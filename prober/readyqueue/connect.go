@@ -93,9 +93,9 @@ func (s *session) lookUp(ctx context.Context, now time.Time) engine.Event {
 		s.addr = pool.addr
 	}
 	s.dialogue = l.hostHealth.Dialogue(s.host.Name, now)
-	s.onTrial = (q.unknownProvider || s.dialogue.Careful) && !s.dialogue.Confirmed
+	s.answersUnproven = (q.unknownProvider || s.dialogue.Careful) && !s.dialogue.Confirmed
 	if l.shared.sharesByAddress(s.host) {
-		s.host.lookup.at = time.Now()
+		s.host.lookup.At = time.Now()
 		l.shared.setHostAddr(s.host, s.addr)
 	}
 	if event != engine.EventReply {
@@ -224,9 +224,9 @@ func (s *session) handleFailure(l *locked, f smtp.Fault, seen engine.Sighting, n
 	pending, soon := m.FailDecoys(seen.Event, s.dialled && s.source.MayBeOurFault(s.began), now)
 	switch {
 	case pending && soon:
-		m.block(budget.Single, now.Add(l.Scaled(minBackoff)), now)
+		m.deny(budget.Single, now.Add(l.Scaled(minBackoff)), now)
 	case pending:
-		m.block(budget.Single, now.Add(l.Scaled(failureLife)), now)
+		m.deny(budget.Single, now.Add(l.Scaled(failureLife)), now)
 	}
 }
 

@@ -1,6 +1,7 @@
 package readyqueue
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -75,12 +76,12 @@ func (l *locked) assignConnection(priority budget.Priority, now time.Time) (ok b
 	case l.shared.awaitLookup(m, priority, now), l.shared.wait(m, priority, now):
 		return true, 0
 	case !l.openConnection(m, priority, now):
-		if m.sessions == 0 && l.shared.willBeServed(m) {
+		if !m.served() && l.shared.willBeServed(m, now) {
 			l.shared.addWaiter(m, priority, now)
 			return true, 0
 		}
 		m.schedule(priority)
-		if m.sessions == 0 {
+		if !m.served() {
 			l.ready[priority].MoveLastToFront() // it is the next to get a connection
 		}
 		return false, 0
@@ -92,15 +93,18 @@ func (l *locked) assignConnection(priority budget.Priority, now time.Time) (ok b
 }
 
 // needsSession reports whether the work of a priority justifies one more session: the first, or more probes a session
-// than worthConnection.
+// than worthConnection. A single call does not wait for the end of a session that is leaving.
 func (m *mxHost) needsSession(priority budget.Priority) bool {
-	work := m.Waiting(priority)
+	work, sessions := m.Waiting(priority), m.sessions
+	if priority == budget.Single {
+		sessions -= m.leaving
+	}
 	// without work of short jobs the others have their own ring
 	if priority == budget.LongJob || priority == budget.ShortJob && work > 0 {
 		work = m.WaitingCount()
 	}
 	denied := m.denial != nil && priority <= m.denial.priority
-	return work > 0 && !denied && (len(m.idle) > 0 || work > m.sessions*m.worthConnection())
+	return work > 0 && !denied && (len(m.idle) > 0 || work > sessions*m.worthConnection())
 }
 
 // worthConnection is the queue's; at a high-latency host that closes early, it is what one connection answered.
@@ -141,7 +145,7 @@ func (l *locked) openConnection(m *mxHost, priority budget.Priority, now time.Ti
 	}
 	if l.budget.Limits.Connections == 0 && l.sessions >= l.latency.ConnectionCap(l.env.MaxQueueSessions,
 		l.env.MaxSessions, m.sessions) {
-		l.makeRoom(m)
+		l.makeRoom(m, now)
 		return false
 	}
 	if n, d := l.budget.Room(&budget.Conn{}, priority, now); n == 0 {
@@ -150,7 +154,7 @@ func (l *locked) openConnection(m *mxHost, priority budget.Priority, now time.Ti
 	}
 	if d := l.budget.ReserveConnect(priority, now); d.Denied {
 		if d.Until.IsZero() {
-			l.makeRoom(m)
+			l.makeRoom(m, now)
 		}
 		l.awaitBudget(d, now)
 		return false
@@ -164,29 +168,35 @@ func (l *locked) openConnection(m *mxHost, priority budget.Priority, now time.Ti
 	s.nextTrial = nextTrial
 	sourceAllows := !now.Before(wait) // neither quarantine nor trial interval
 	if sourceAllows {
-		l.shared.attach(s, m.lookup.addr)
+		l.shared.attach(s, m.lookup.Addr)
 	} else {
 		l.armTimer(wait, now)
 	}
 	if sourceAllows && l.env.Start(s.run) {
 		m.sessions++
-		m.wait.end()
+		m.wait.End()
 		l.sessions++
 		return true
 	}
 	l.shared.detach(s)
 	l.budget.CancelConnect()
-	l.env.Slots.Release()
+	if l.env.Slots.Release() { // others may have begun to wait for it meanwhile; waking them locks their queues
+		l.env.Start(func(context.Context, context.Context) { l.env.Slots.WakeWaiting(time.Now()) })
+	}
 	return false
 }
 
 // makeRoom frees a connection for a host that will get no session: an idle one of another closes at once, a busy one
-// soon, and one that expects requests at its address after its linger time.
-func (l *locked) makeRoom(m *mxHost) {
-	if l.shared.willBeServed(m) {
+// soon, and one that expects requests at its address after its linger time. For a single call one that waits for the
+// server's close ends soon, too.
+func (l *locked) makeRoom(m *mxHost, now time.Time) {
+	if l.shared.willBeServed(m, now) {
 		return
 	}
 	l.waitingForConnection, l.singleWaiting = true, l.singleWaiting || m.Waiting(budget.Single) > 0
+	if l.singleWaiting {
+		hurry(l.working)
+	}
 	if l.idleCount == 0 {
 		return
 	}
@@ -233,16 +243,16 @@ func (q *Queue) onTimer() {
 		if now.Before(m.denial.until) {
 			l.armTimer(m.denial.until, now)
 		} else {
-			m.endBlock()
+			m.endDenial()
 		}
 	}
 	l.shared.endWaits(now)
 	l.dispatch(now)
 }
 
-// block keeps it from starting sessions for a priority and those below until a time; zero if only its address limit can
+// deny keeps it from starting sessions for a priority and those below until a time; zero if only its address limit can
 // tell.
-func (m *mxHost) block(priority budget.Priority, until, now time.Time) {
+func (m *mxHost) deny(priority budget.Priority, until, now time.Time) {
 	if m.denial == nil {
 		m.in.denied = append(m.in.denied, m)
 	}
@@ -253,8 +263,8 @@ func (m *mxHost) block(priority budget.Priority, until, now time.Time) {
 	m.in.armTimer(m.denial.until, now)
 }
 
-// endBlock ends its wait for its address limit.
-func (m *mxHost) endBlock() {
+// endDenial ends its wait for its address limit.
+func (m *mxHost) endDenial() {
 	if m.denial == nil {
 		return
 	}

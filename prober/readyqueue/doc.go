@@ -12,21 +12,14 @@
 // quarantined one makes a trial connection from time to time, and goes on when a recipient was answered
 // (quarantines.go).
 //
-// A session (session.run) waits for admission, looks its host up, and reserves a connection at the address where that
-// has a limit. It dials and greets (connect.go), and sends one group of transactions after another (transaction.go,
-// replies.go). Between two it may be given to another host at its address, or wait idle for work. It closes when it is
-// used up, when others need its connection, or when it waited in vain: it may send one more control, says QUIT, waits
-// for the server's close, and gives everything back. One that was reset (Queue.Reset) sends nothing more. Its goroutine
-// alone uses the connection and what it sends there; what the queue knows of it is session.observed.
+// The steps of a session are those of session.run. It closes when it is used up, when others need its connection, or
+// when it waited in vain: it may send one more control, and waits for the server's close, two seconds at most while a
+// single call needs its place. One that was reset (Queue.Reset) sends nothing more. Its goroutine alone uses the
+// connection and what it sends there; what the queue knows of it is session.observed.
 //
 // Locks: Queue has one mutex. Queue.lock gives the *locked that it guards, with all MX hosts, pools and probes in
 // it. A method of locked, or of what is in it, and a method of a session that takes a *locked, runs with the queue
 // locked; other methods of sessions run without.
-//
-// How budgets are divided: jobs leave to single calls a fifth of a queue's connections and the last transaction of
-// each, and of the budgets per minute and hour a fifth for an hour after each single call, else a hundredth. Short jobs
-// get three of four recipients and connections that short and long jobs both want. A long backlog uses its hours evenly
-// (budget.Pacing).
 //
 // Invariants:
 //  1. A recipient is sent only after it was reserved as if refused, in the budgets of the queue and of the address; a

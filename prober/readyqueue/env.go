@@ -2,7 +2,6 @@ package readyqueue
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -63,16 +62,6 @@ type Metrics struct {
 	Failures *prometheus.CounterVec // event
 	Actions  *prometheus.CounterVec // action
 	Sent     atomic.Uint64          // recipients, as in Recipients
-}
-
-// logUnreadable logs that a budget cannot be read. After damage to the cache that holds for each queue and was logged
-// once.
-func (e *Env) logUnreadable(err error) {
-	level := slog.LevelError
-	if errors.Is(err, cache.ErrSetAside) {
-		level = slog.LevelDebug
-	}
-	e.Log.Log(context.Background(), level, "budget unreadable: treated as used up", "error", err)
 }
 
 // release passes on what is proven of what a session of a queue has found. No lock is held.

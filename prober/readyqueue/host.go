@@ -2,7 +2,6 @@ package readyqueue
 
 import (
 	"container/list"
-	"net/netip"
 	"time"
 
 	"probity/engine"
@@ -11,53 +10,36 @@ import (
 	"probity/prober/source"
 )
 
-// mxHost is one host of one MX set: the probes that wait for it, and the sessions that serve it.
+// mxHost is one host of one MX set: the probes that wait for it, and the sessions that serve it. Its state follows from
+// its fields; several may hold:
+//
+//	in the ready ring      ready               until its turn in dispatch
+//	looked up              lookup.Running      until the DNS answers
+//	requests a connection  requests            until a session at its address takes it
+//	waits for that only    wait.Since          and no longer than maxSharedWait without one
+//	needs one of its own   wait.GaveUp         until that begins
+//	denied                 denial              until its address has room
+//	served                 sessions > leaving  until QUIT
+//	left                   leaving             until the server closes
+//
+// Whether it is down or misleads is known by its name (locked.hostHealth).
 type mxHost struct {
 	hostqueue.Queue
 	in    *locked                    // the queue that it is in
 	ready [budget.NumPriorities]bool // in the queue's ring of that priority
 
 	sessions   int
+	leaving    int        // of the sessions, those that send nothing more but QUIT
 	healthy    int        // sessions with at least one reply to a recipient
 	idle       []*session // sessions that wait for work
 	tlsFailed  bool       // TLS failed here: use plain text
 	reachTrial bool       // no probe waits in it: see source.Reachability
 
-	lookup   hostLookup
+	lookup   hostqueue.Lookup
 	requests [budget.NumPriorities]*list.Element // for a connection at its address, in the pool there; nil for none
-	wait     sharedWait
+	wait     hostqueue.SharedWait
 	denial   *addressDenial // nil unless it is in locked.denied
 }
-
-// hostLookup is where a host is asked, and how that is known.
-type hostLookup struct {
-	addr    netip.Addr // the zero Addr if it has none
-	at      time.Time  // of the last lookup; zero before the first
-	running bool
-}
-
-// expired reports whether the last lookup is too old.
-func (hl *hostLookup) expired(now time.Time) bool { return now.Sub(hl.at) >= lookupLife }
-
-// sharedWait is a host's wait for one of the sessions at its address: it has not begun, lasts, or was given up.
-type sharedWait struct {
-	since  time.Time // zero unless it lasts
-	gaveUp bool      // no session came: the host needs a connection of its own
-}
-
-// begin returns false if the wait lasts already.
-func (sw *sharedWait) begin(now time.Time) bool {
-	if !sw.since.IsZero() {
-		return false
-	}
-	*sw = sharedWait{since: now}
-	return true
-}
-
-func (sw *sharedWait) giveUp() { *sw = sharedWait{gaveUp: true} }
-
-// end ends the wait, whatever became of it: a session has come, or nothing waits for one.
-func (sw *sharedWait) end() { *sw = sharedWait{} }
 
 // addressDenial says why a host starts no session: the limit of its address has no room.
 type addressDenial struct {
@@ -113,7 +95,7 @@ func (l *locked) domainOf(ev *engine.Evidence, host string) *hostqueue.Domain {
 
 // schedule puts it into the ring of hosts that may need a session.
 func (m *mxHost) schedule(priority budget.Priority) {
-	if priority != budget.Single && m.lookup.at.IsZero() && !m.lookup.running && m.in.shared.sharesByAddress(m) {
+	if priority != budget.Single && m.lookup.At.IsZero() && !m.lookup.Running && m.in.shared.sharesByAddress(m) {
 		m.in.shared.queueLookup(m)
 	}
 	if !m.ready[priority] {
@@ -133,6 +115,14 @@ func (m *mxHost) removeIfEmpty() {
 		}
 		l.shared.withdrawRequests(m)
 	}
+}
+
+// served reports whether some session works at the host, or may.
+func (m *mxHost) served() bool { return m.sessions > m.leaving }
+
+// misleads reports whether a session's replies count as they come though the host has misled such a careless one.
+func (m *mxHost) misleads(s *session, now time.Time) bool {
+	return !s.answersUnproven && !s.dialogue.Covers(m.in.hostHealth.Dialogue(m.Name, now))
 }
 
 // target is a target for a trial at its host: its last domain.

@@ -20,7 +20,7 @@ func (l *locked) quarantine(action engine.ActionKind, until, now time.Time) {
 			until)
 	}
 	if until.After(l.budget.QuarantinedUntil) {
-		l.budget.QuarantinedUntil, l.blocklisted = until, everywhere
+		l.budget.QuarantinedUntil, l.budget.Blocklisted = until, everywhere
 	}
 	l.env.BudgetLog.RequestLease(&l.budget)
 	if l.Provider.Kind == engine.KindWide {
@@ -45,13 +45,13 @@ func (q *Queue) EndQuarantine(now time.Time) bool {
 func (q *Queue) EndBlocklistQuarantine(now time.Time) {
 	l := q.lock()
 	defer l.unlock()
-	if l.blocklisted {
+	if l.budget.Blocklisted {
 		l.endQuarantine(now)
 	}
 }
 
 func (l *locked) endQuarantine(now time.Time) bool {
-	l.budget.QuarantinedUntil, l.blocklisted = time.Time{}, false
+	l.budget.QuarantinedUntil, l.budget.Blocklisted = time.Time{}, false
 	l.Source.QuarantineAt(l.Provider.ID, time.Time{})
 	l.env.BudgetLog.RequestLease(&l.budget) // a restart must not find it again
 	l.dispatch(now)
@@ -80,7 +80,7 @@ func (l *locked) connectDisabled(now time.Time) bool {
 // quarantined reports whether the receiver quarantined this source. If the source is quarantined everywhere,
 // its trial connection decides instead: see openConnection.
 func (l *locked) quarantined(now time.Time) bool {
-	return now.Before(l.budget.QuarantinedUntil) && !(l.blocklisted && l.Source.Quarantined(now))
+	return now.Before(l.budget.QuarantinedUntil) && !(l.budget.Blocklisted && l.Source.Quarantined(now))
 }
 
 // blocked reports whether rows do not wait for this source: it is quarantined here, or everywhere with no trial

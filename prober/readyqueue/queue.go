@@ -48,7 +48,7 @@ func (q *Queue) lock() *locked {
 	return &q.guarded
 }
 
-// unlock unlocks the queue. The probes that have finished meanwhile go to Env.Finish.
+// unlock unlocks the queue. The probes that have finished meanwhile go to Env.Finish, after the unlocking.
 func (l *locked) unlock() {
 	finished := l.finished
 	l.finished = nil
@@ -71,7 +71,6 @@ type locked struct {
 	shared               sharedConnections
 	ready                [budget.NumPriorities]ring.Ring[*mxHost] // hosts that may need a session
 	hostHealth           hosthealth.Hosts
-	blocklisted          bool             // it is quarantined because a public blocklist names the source
 	connectionTurns      budget.FairShare // of connections
 	probes               int              // probes in queues, waiting for decoys, or being asked
 	sessions             int
@@ -120,7 +119,13 @@ func New(env *Env, table *engine.Table, r *engine.Route, src *source.Source, qui
 	limits := budget.New(src.WarmUpLimits(r.Provider.Limits, now), env.SingleCalls, now)
 	l.budget = budget.NewPersisted("lane "+src.Name+" "+r.Key, limits, &q.mu, wake)
 	if err := l.budget.Load(env.Cache, now); err != nil {
-		env.logUnreadable(err)
+		budget.LogUnreadable(env.Log, err)
+	}
+	if l.budget.Blocklisted && src.DelistedSince(l.budget.WrittenAt()) {
+		l.budget.QuarantinedUntil, l.budget.Blocklisted = time.Time{}, false
+	}
+	if l.budget.Blocklisted && now.Before(l.budget.QuarantinedUntil) {
+		src.RestoreBlocklistReport(r.Key, l.budget.QuarantinedUntil)
 	}
 	if now.Before(l.budget.QuarantinedUntil) && r.Provider.Kind == engine.KindWide {
 		src.QuarantineAt(r.Provider.ID, l.budget.QuarantinedUntil)
@@ -341,13 +346,13 @@ func (q *Queue) Unsent() []*hostqueue.Probe {
 }
 
 // CloseIdle settles what has waited too long. It takes the queue out of use if that is idle and its budgets, and those
-// of its address, are full; if there are many queues, also if its hourly budget is on disk. It returns false if the
-// queue stays.
+// of its address, are full, and it knows no host that misleads; if there are many queues, also if its hourly budget is
+// on disk. It returns false if the queue stays.
 func (q *Queue) CloseIdle(crowded bool, now time.Time) bool {
 	l := q.lock()
 	defer l.unlock()
 	l.waiting.SettleOverdue(now)
-	remembers := l.dropUnconfirmed(now) > 0 && !crowded
+	remembers := (l.dropUnconfirmed(now) > 0 || l.hostHealth.DistrustsAny(now)) && !crowded
 	unused := l.probes == 0 && l.sessions == 0 && l.budget.Open() == 0 && !l.budget.LeaseRequested()
 	closes := unused && !remembers && now.After(l.delay.ConnectAllowedAt()) &&
 		(l.budget.Idle(now) && !now.Before(l.limitedUntil) || crowded && l.budget.MinuteBudgetsFull(now))

@@ -21,6 +21,7 @@ import (
 	"probity/prober/admission"
 	"probity/prober/budget"
 	"probity/prober/conn"
+	"probity/prober/hosthealth"
 	"probity/prober/hostqueue"
 	"probity/prober/source"
 	"probity/prober/wire"
@@ -71,7 +72,7 @@ func TestIdleAddressPoolIsRemoved(t *testing.T) {
 		var hostQueues []*mxHost
 		for i := range 10 {
 			m := l.newHost(fmt.Sprint(i), []string{fmt.Sprint(i)})
-			m.lookup.addr, m.lookup.at = here, time.Now()
+			m.lookup.Addr, m.lookup.At = here, time.Now()
 			l.hosts[m.Key] = m
 			l.shared.request(m, budget.LongJob)
 			l.shared.request(m, budget.LongJob)
@@ -101,7 +102,7 @@ func newTestSession(q *Queue, host string) *session {
 // waitingHost makes a host with a row of a priority, whose host is known at an address since it was looked up.
 func waitingHost(l *locked, host string, at netip.Addr, lookedUp time.Time, priority budget.Priority) *mxHost {
 	m := l.newHost(host, []string{host})
-	m.lookup.addr, m.lookup.at = at, lookedUp
+	m.lookup.Addr, m.lookup.At = at, lookedUp
 	if l.hosts == nil {
 		l.hosts = map[string]*mxHost{}
 	}
@@ -156,10 +157,10 @@ func TestStaleAddressIsNotShared(t *testing.T) {
 		s := l.newSession(l.newHost("here", []string{"here"}), budget.LongJob)
 		l.shared.attach(s, at)
 		s.host.idle, s.pool.idle, l.idleCount = []*session{s}, []*session{s}, 1
-		m := waitingHost(l, "mx0.big.example", at, now.Add(-lookupLife), budget.LongJob)
+		m := waitingHost(l, "mx0.big.example", at, now.Add(-time.Minute), budget.LongJob)
 		require.False(t, l.shared.handOverIdle(m, budget.LongJob, now))
 		require.Nil(t, l.shared.nextHost(s, now))
-		require.True(t, m.lookup.running, "it is looked up")
+		require.True(t, m.lookup.Running, "it is looked up")
 		m = waitingHost(l, "mx1.big.example", at, now, budget.LongJob)
 		require.Equal(t, m, s.host, "it was lent at once")
 		require.Zero(t, l.idleCount)
@@ -272,12 +273,12 @@ func TestReturnedRowsCarryTheBudgetDueTime(t *testing.T) {
 			{now.Add(time.Hour), now.Add(time.Hour)},
 		} {
 			q.lock()
-			m.block(budget.LongJob, x.until, now)
+			m.deny(budget.LongJob, x.until, now)
 			l.unlock()
 			require.Equal(t, x.want, q.BudgetAllowsAt(budget.LongJob, now))
 		}
 		q.lock()
-		m.endBlock()
+		m.endDenial()
 		l.delay.Pause(now.Add(time.Minute))
 		l.unlock()
 		require.Equal(t, now.Add(time.Minute), q.BudgetAllowsAt(budget.LongJob, now))
@@ -325,6 +326,61 @@ func TestUnsentRecipientsDoNotChangeTheLatency(t *testing.T) {
 		require.False(t, s.recordTiming(l, time.Microsecond, 0))
 	}
 	require.Equal(t, 10, l.latency.WorthConnection(budget.MaxTransaction), "as many as in two set-ups of 250 ms")
+}
+
+// TestDialogueStaysWithItsHost: a connection that goes on to another host leaves behind what it has shown of the first,
+// and one that is less careful than its host turned out to demand sends no more, unless its answers wait for a proof.
+func TestDialogueStaysWithItsHost(t *testing.T) {
+	withTestQueue(t, "mx0.big.example", func(q *Queue) {
+		now, at := time.Now(), netip.MustParseAddr("10.2.2.1")
+		l := q.lock()
+		defer l.unlock()
+		s := l.newSession(l.newHost("here", []string{"here"}), budget.LongJob)
+		l.shared.attach(s, at)
+		require.False(t, s.mustClose(l, now))
+		l.hostHealth.DistrustDialogue("here", now)
+		require.True(t, s.mustClose(l, now))
+		s.answersUnproven, s.answered = true, true
+		require.False(t, s.mustClose(l, now))
+
+		m := waitingHost(l, "there", at, now, budget.LongJob)
+		l.shared.handOver(s, m, now)
+		require.Equal(t, hosthealth.Dialogue{Confirmed: true, Careful: true}, l.hostHealth.Dialogue("here", now))
+		require.Zero(t, l.hostHealth.Dialogue("there", now))
+		require.False(t, s.answersUnproven)
+		clear(l.hosts)
+		clear(l.shared.pools)
+	})
+}
+
+// TestReturnedSlotIsOffered: a queue that may not use the slot which it has taken wakes the one that began to wait for
+// it meanwhile.
+func TestReturnedSlotIsOffered(t *testing.T) {
+	withTestQueue(t, "mx.a.example", func(q *Queue) {
+		now, slots := time.Now(), admission.NewSlots(1)
+		q.env.Slots = slots
+		woken := make(chan struct{}, 1)
+		other := admission.NewWaiter(func(time.Time) { woken <- struct{}{} })
+		starts := 0
+		q.env.Start = func(run func(soft, hard context.Context)) bool {
+			starts++
+			if starts == 1 { // of the session, which does not begin; the slot is taken
+				require.False(t, slots.Acquire(&other, budget.Single))
+				return false
+			}
+			go run(context.Background(), context.Background())
+			return true
+		}
+		q.RequestLease()
+		require.NoError(t, q.env.BudgetLog.GrantLeases(now))
+		l := q.lock()
+		m := l.newHost("mx.a.example", []string{"mx.a.example"})
+		require.False(t, l.openConnection(m, budget.Single, now))
+		l.unlock()
+		synctest.Wait()
+		require.Zero(t, slots.InUse())
+		require.Len(t, woken, 1)
+	})
 }
 
 // TestQueueOfAFullAddressShowsIt: the view of a queue whose own budget is unused says that the budget of its address

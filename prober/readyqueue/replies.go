@@ -29,7 +29,7 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	q, m, now := s.queue, s.host, time.Now()
 	pipelining := s.conn.Extensions().Pipelining
 	l := q.lock()
-	s.swapFinished(l)
+	s.collectInto(l)
 	rh := replyHandler{Replies: m.NewReplies(&s.group, s.seen, s.shown, &s.unproven, now), s: s, l: l, o: &o}
 	cost := s.group.Cost(s.seen, &o, pipelining)
 	l.budget.Settle(&s.used, cost, now)
@@ -73,10 +73,10 @@ func (s *session) sendTransaction(ctx context.Context) bool {
 	if s.phase != reset {
 		l.dispatch(now)
 	}
-	s.swapFinished(l)
+	s.collectInto(l)
 	goesOn := s.phase == open
 	l.unlock()
-	if !s.onTrial || s.conn.Confirmed() {
+	if !s.answersUnproven || s.conn.Confirmed() {
 		q.env.release(q, &s.unproven)
 	}
 	return goesOn && !s.conn.Unusable()

@@ -11,6 +11,7 @@ import (
 	"probity/prober/addresslimit"
 	"probity/prober/admission"
 	"probity/prober/budget"
+	"probity/prober/conn"
 	"probity/prober/hosthealth"
 	"probity/prober/hostqueue"
 	"probity/prober/source"
@@ -38,9 +39,9 @@ type link struct {
 	addr         netip.Addr     // one of addrs
 	addrs        []netip.Addr   // of the host
 	addressLimit *addresslimit.Limit
-	addressLease bool // the address limit needs a lease
-	dialogue     hosthealth.Dialogue
-	onTrial      bool // nothing is known of the host's dialogue
+	addressUsed  budget.Conn         // of that; guarded by its mutex
+	addressLease bool                // it needs a lease
+	dialogue     hosthealth.Dialogue // what was known of the host when it was looked up
 	conn         *smtp.Session
 	dialled      bool
 	began        time.Time // when it was
@@ -57,7 +58,8 @@ type exchange struct {
 	seen      []hostqueue.Answer
 	delivered []bool // by recipient: it was answered
 
-	unproven        hostqueue.Unproven // what the replies came to, until the dialogue is confirmed
+	answersUnproven bool               // the host's dialogue must be confirmed before its replies count
+	unproven        hostqueue.Unproven // what the replies came to, until it is
 	acceptedDomains map[string]bool
 }
 
@@ -67,11 +69,12 @@ type observed struct {
 	shown              *hostqueue.Progress // by the connection, of that host
 	pool               *addressPool        // where it is connected to, or will be
 	used               budget.Conn
-	addressUsed        budget.Conn // guarded by the address limit's mutex too
-	transactionsBefore int         // transactions before it came to its host
-	progress           bool        // some recipient was answered on this connection
-	answered           bool        // and some of its host
+	transactionsBefore int  // transactions before it came to its host
+	progress           bool // some recipient was answered on this connection
+	answered           bool // and some of its host
 	phase              phase
+	leaving            bool           // it sends nothing more but QUIT, and counts in its host's leaving
+	farewell           *conn.Farewell // it waits for nothing but the end of this; nil if not
 
 	cancel    context.CancelFunc // ends it at once; nil before it begins and after its end
 	admission *admission.Ticket  // its wait at the admission gate; nil for none
@@ -89,9 +92,9 @@ const (
 // close has the session send no more than a control.
 func (p *phase) close() { *p = max(*p, closing) }
 
-// swapFinished exchanges the probes that have finished since the queue was locked for those that the session holds back
-// until its dialogue is known to be in step. What finishes between two calls rests on its replies.
-func (s *session) swapFinished(l *locked) {
+// collectInto exchanges the probes that have finished since the queue was locked for those that the session holds back
+// until its dialogue is known to be in step. What finishes between two calls, which are a pair, rests on its replies.
+func (s *session) collectInto(l *locked) {
 	l.finished, s.unproven.Finished = s.unproven.Finished, l.finished
 }
 
@@ -104,8 +107,17 @@ func (l *locked) newSession(m *mxHost, priority budget.Priority) *session {
 		observed: observed{host: m, shown: &hostqueue.Progress{Connection: l.env.connections.Add(1)}}}
 }
 
-// run connects, asks and closes; then it gives back what the session has and lets the others go on. Nothing new begins
-// when soft ends; when hard ends, what has begun ends too.
+// run is the life of a session:
+//
+//  1. it waits for its seat at the admission gate;
+//  2. it looks its host up, reserves a place at the address, dials and greets (connect);
+//  3. it fills a transaction, or a group of them, with what may be sent now; without any it is handed over to another
+//     host, or waits idle (nextTransaction);
+//  4. it sends the group and handles the replies; then 3 again (sendTransaction);
+//  5. it says QUIT and waits for the server's close; unproven answers count now, or are asked for again (quit);
+//  6. it gives back its place in the budgets, and lets the others go on (end).
+//
+// Where 1 or 2 fails, 6 follows. Nothing new begins when soft ends; when hard ends, what has begun ends too.
 func (s *session) run(soft, hard context.Context) {
 	hard, cut := context.WithCancel(hard)
 	defer cut()
@@ -124,22 +136,27 @@ func (s *session) run(soft, hard context.Context) {
 	s.end()
 }
 
-// quit leaves the server: it waits for the close, as an open connection would count against us at the peer. The answers
-// of a first connection count if they are known to be in step. If not, they are asked for again, one by one.
+// quit leaves the server. The answers of a first connection count if they are known to be in step. If not, they are
+// asked for again, one by one.
 func (s *session) quit(hard context.Context) {
-	q := s.queue
+	q, farewell := s.queue, conn.BeginFarewell(hard)
 	l := q.lock()
-	if s.pool != nil { // before QUIT, which may take a while
+	s.leaving = true
+	s.host.leaving++
+	if s.pool != nil || s.host.Waiting(budget.Single) > 0 { // before QUIT, which may take a while
 		l.shared.detach(s)
+		s.host.scheduleNeeded()
 		l.dispatch(time.Now())
 	}
 	l.unlock()
-	quitting, cancel := context.WithTimeout(hard, quitTime)
-	defer cancel()
-	confirmed := s.conn.Confirmed() || s.conn.SayQuit(quitting)
+	confirmed := !s.answersUnproven || !s.progress || farewell.Confirms(s.conn)
 	l = q.lock()
+	s.farewell = farewell
+	if l.singleWaiting {
+		hurry(l.working)
+	}
 	switch now := time.Now(); {
-	case !s.onTrial || !s.progress:
+	case !s.answersUnproven || !s.progress:
 	case confirmed:
 		l.hostHealth.ConfirmDialogue(s.host.Name)
 	case s.phase == reset:
@@ -150,7 +167,7 @@ func (s *session) quit(hard context.Context) {
 	}
 	l.unlock()
 	q.env.release(q, &s.unproven)
-	s.conn.Quit(quitting)
+	farewell.End(s.conn)
 }
 
 // end gives back what the session has: its seat, its connection in the budgets, its slot, and its place among the
@@ -178,6 +195,10 @@ func (s *session) end() {
 	s.host.Leave(s.shown, now)
 	l.sessions--
 	s.host.sessions--
+	s.farewell = nil
+	if s.leaving {
+		s.host.leaving--
+	}
 	if s.answered {
 		s.host.healthy--
 	}
@@ -229,7 +250,7 @@ func (s *session) nextTransaction(ctx context.Context) bool {
 		now := time.Now()
 		if s.mustClose(l, now) {
 			s.phase.close()
-			if s.phase == closing && s.host.NeedsControl(s.shown) {
+			if s.phase == closing && !s.host.misleads(s, now) && s.host.NeedsControl(s.shown) {
 				s.fillTransaction(l, now) // of the control
 			}
 			l.unlock()
@@ -288,8 +309,17 @@ const (
 	maxSent = 5000
 
 	turn, longTurn = 8, 40 // transactions, while others wait for a connection
-	quitTime       = 8 * time.Second
 )
+
+// hurry ends farewells soon: a single call needs the place of one. They count until they have closed.
+func hurry(working []*session) {
+	for _, s := range working {
+		if s.farewell != nil {
+			s.farewell.Hurry()
+			s.farewell = nil
+		}
+	}
+}
 
 // wakeIdle wakes a session if it is idle.
 func (s *session) wakeIdle(l *locked) {
@@ -311,12 +341,14 @@ func (s *session) takeIdle(l *locked) bool {
 	return true
 }
 
-// mustClose reports whether the connection must send no more transactions, or has had its turn while hosts find no
-// connection, or recipients wait to be first on a new one. The turn is longer while hosts at its address request it, or
-// may soon: they have little to ask each, and would need a connection each.
+// mustClose reports whether the connection must send no more transactions, as when it is less careful than its host is
+// known by now to demand, or has had its turn while hosts find no connection, or recipients wait to be first on a
+// new one. The turn is longer while hosts at its address request it, or may soon: they have little to ask each, and
+// would need a connection each.
 func (s *session) mustClose(l *locked, now time.Time) bool {
 	if s.phase != open || s.used.Sent > 0 && (s.shown.Connection <= l.ended || s.source.AwaitingTrial(now)) ||
-		l.env.Slots.Closed() || s.used.Sent >= maxSent || s.unproven.Overdue(&s.host.Queue, s.used.Transactions) {
+		l.env.Slots.Closed() || s.used.Sent >= maxSent || s.host.misleads(s, now) ||
+		s.unproven.Overdue(&s.host.Queue, s.used.Transactions) {
 		return true
 	}
 	if s.host.HasRetryFirst() {

@@ -17,6 +17,9 @@ import (
 // Postfix, CONNECTION_CACHE_README). DNS decides where a host is asked, so a reply there is as good as one on a
 // connection of its own. Hosts of unknown providers share no connections: their server may not answer for all of its
 // names alike.
+//
+// A connection is as careful as its first host demanded. So a host that gets one command at a time takes none over: it
+// opens its own, which others may have later.
 
 // sharedConnections are the connections of a ready queue that hosts share.
 type sharedConnections struct {
@@ -40,8 +43,6 @@ type addressPool struct {
 }
 
 const (
-	// lookupLife is how long the looked-up address of a host holds; the resolver caches as long as DNS allows.
-	lookupLife = time.Minute
 	// maxResolvers is how many hosts of a ready queue are looked up at one time; the others wait.
 	maxResolvers = 64
 	// requestsPerSession is how many requests may wait for each session of a pool before another connection is worth
@@ -60,11 +61,11 @@ func (sc *sharedConnections) sharesByAddress(m *mxHost) bool {
 
 // setHostAddr records where a host will be asked, and withdraws its requests at another address.
 func (sc *sharedConnections) setHostAddr(m *mxHost, a netip.Addr) {
-	if m.lookup.addr == a {
+	if m.lookup.Addr == a {
 		return
 	}
 	sc.withdrawRequests(m)
-	m.lookup.addr = a
+	m.lookup.Addr = a
 }
 
 // poolAt finds or makes a pool.
@@ -86,25 +87,31 @@ func (sc *sharedConnections) removePoolIfEmpty(pool *addressPool) {
 
 // poolOf is the pool of a host; nil if it has no session and no request, or while it is looked up.
 func (sc *sharedConnections) poolOf(m *mxHost) *addressPool {
-	if !sc.sharesByAddress(m) || !m.lookup.addr.IsValid() || m.lookup.running {
+	if !sc.sharesByAddress(m) || !m.lookup.Addr.IsValid() || m.lookup.Running {
 		return nil
 	}
-	return sc.pools[m.lookup.addr]
+	return sc.pools[m.lookup.Addr]
 }
 
-// mayShareConnection reports whether a connection may be handed over to a host: it has no recipients that must be first
-// on a new one.
-func (sc *sharedConnections) mayShareConnection(m *mxHost) bool {
-	return sc.sharesByAddress(m) && m.lookup.addr.IsValid() && !m.lookup.running && !m.HasRetryFirst()
+// mayShareConnection reports whether a connection may be handed over to a host.
+func (sc *sharedConnections) mayShareConnection(m *mxHost, now time.Time) bool {
+	return sc.sharesByAddress(m) && m.lookup.Addr.IsValid() && !m.lookup.Running && !sc.needsOwn(m, now)
+}
+
+// needsOwn reports whether a host needs a connection that is opened for it: it has recipients that must be first on
+// one, or gets one command at a time.
+func (sc *sharedConnections) needsOwn(m *mxHost, now time.Time) bool {
+	return m.HasRetryFirst() || sc.in.hostHealth.Dialogue(m.Name, now).Careful
 }
 
 // request requests the sessions at a host's address, if it has none of its own; an idle one comes at once.
 func (sc *sharedConnections) request(m *mxHost, priority budget.Priority) {
-	if m.sessions > 0 || m.requests[priority] != nil || !sc.mayShareConnection(m) ||
-		sc.handOverIdle(m, priority, time.Now()) {
+	now := time.Now()
+	if m.served() || m.requests[priority] != nil || !sc.mayShareConnection(m, now) ||
+		sc.handOverIdle(m, priority, now) {
 		return
 	}
-	m.requests[priority] = sc.poolAt(m.lookup.addr).requests[priority].PushBack(m)
+	m.requests[priority] = sc.poolAt(m.lookup.Addr).requests[priority].PushBack(m)
 }
 
 // requestCount counts the requests of all priorities.
@@ -123,7 +130,7 @@ func (pool *addressPool) pop(priority budget.Priority) *mxHost {
 
 // withdrawRequests withdraws the requests of a host that moves or is removed.
 func (sc *sharedConnections) withdrawRequests(m *mxHost) {
-	pool := sc.pools[m.lookup.addr]
+	pool := sc.pools[m.lookup.Addr]
 	if pool == nil {
 		return
 	}
@@ -150,10 +157,10 @@ func (sc *sharedConnections) nextHost(s *session, now time.Time) *mxHost {
 			return nil
 		}
 		switch m := pool.pop(priority); {
-		case m.sessions > 0 || !m.needsSession(priority):
-		case !sc.mayShareConnection(m):
+		case m.served() || !m.needsSession(priority):
+		case !sc.mayShareConnection(m, now):
 			m.scheduleNeeded()
-		case m.lookup.expired(now):
+		case m.lookup.Expired(now):
 			if !sc.queueLookup(m) {
 				m.scheduleNeeded()
 			}
@@ -167,9 +174,12 @@ func (sc *sharedConnections) nextHost(s *session, now time.Time) *mxHost {
 	return nil
 }
 
-// mayServe reports whether a session may serve a priority: a connection that jobs could not have opened is left to
-// single calls.
+// mayServe reports whether a session may serve another host with a priority: a connection that jobs could not have
+// opened is left to single calls, and no answer of its own host waits for the end of the connection.
 func (sc *sharedConnections) mayServe(s *session, priority budget.Priority, now time.Time) bool {
+	if s.answersUnproven && !s.conn.Confirmed() {
+		return false
+	}
 	p := &sc.in.budget
 	return p.Limits.Connections == 0 || s.priority != budget.Single || p.Open() <= p.MaxOpen(priority, now)
 }
@@ -203,16 +213,22 @@ func (sc *sharedConnections) handOver(s *session, m *mxHost, now time.Time) {
 	old := s.host
 	old.sessions--
 	l := sc.in
-	s.swapFinished(l)
+	s.collectInto(l)
 	old.Leave(s.shown, now)
-	s.swapFinished(l)
+	s.collectInto(l)
 	m.sessions++
 	if s.answered {
 		old.healthy--
 	}
+	if s.answersUnproven { // each command waited: see mayServe
+		if s.answered {
+			l.hostHealth.ConfirmDialogue(old.Name)
+		}
+		s.answersUnproven = false
+	}
 	s.host, s.shown, s.answered = m, s.shown.AtNextHost(), false
 	s.transactionsBefore, s.pool.handedOverAt = s.used.Transactions, now
-	m.wait.end()
+	m.wait.End()
 	sc.in.singleWaiting = sc.in.singleWaiting && m.Waiting(budget.Single) == 0
 	old.scheduleNeeded()
 }
@@ -220,7 +236,7 @@ func (sc *sharedConnections) handOver(s *session, m *mxHost, now time.Time) {
 // handOverIdle wakes an idle session at a host's address for that host. It returns false if there is none.
 func (sc *sharedConnections) handOverIdle(m *mxHost, priority budget.Priority, now time.Time) bool {
 	pool := sc.poolOf(m)
-	if pool == nil || m.HasRetryFirst() || m.lookup.expired(now) {
+	if pool == nil || sc.needsOwn(m, now) || m.lookup.Expired(now) {
 		return false
 	}
 	for _, s := range slices.Backward(pool.idle) {
@@ -235,9 +251,9 @@ func (sc *sharedConnections) handOverIdle(m *mxHost, priority budget.Priority, n
 }
 
 // willBeServed reports whether some session will come to a host. A single call does not wait for that.
-func (sc *sharedConnections) willBeServed(m *mxHost) bool {
+func (sc *sharedConnections) willBeServed(m *mxHost, now time.Time) bool {
 	pool := sc.poolOf(m)
-	return m.sessions > 0 || pool != nil && pool.sessions > 0 && !m.wait.gaveUp && !m.HasRetryFirst() &&
+	return m.served() || pool != nil && pool.sessions > 0 && !m.wait.GaveUp && !sc.needsOwn(m, now) &&
 		m.Waiting(budget.Single) == 0
 }
 
@@ -252,7 +268,7 @@ type sharedWaiter struct {
 func (sc *sharedConnections) wait(m *mxHost, priority budget.Priority, now time.Time) bool {
 	pool := sc.poolOf(m)
 	switch {
-	case priority == budget.Single, m.sessions > 0, m.wait.gaveUp, m.HasRetryFirst():
+	case priority == budget.Single, m.sessions > 0, m.wait.GaveUp, sc.needsOwn(m, now):
 		return false
 	case pool == nil, pool.sessions == 0, pool.requestCount() > requestsPerSession*pool.sessions,
 		m.WaitingCount() > sc.in.worthConnection():
@@ -265,7 +281,7 @@ func (sc *sharedConnections) wait(m *mxHost, priority budget.Priority, now time.
 // addWaiter has a host wait for the sessions at its address.
 func (sc *sharedConnections) addWaiter(m *mxHost, priority budget.Priority, now time.Time) {
 	sc.request(m, priority)
-	if m.wait.begin(now) {
+	if m.wait.Begin(now) {
 		sc.waiters.Push(sharedWaiter{m, now})
 	}
 	sc.in.armTimer(sc.waiters.Peek().since.Add(maxSharedWait), now)
@@ -281,16 +297,16 @@ func (sc *sharedConnections) endWaits(now time.Time) {
 		}
 		j := sc.waiters.Pop()
 		m := j.host
-		if !m.wait.since.Equal(j.since) {
+		if !m.wait.Since.Equal(j.since) {
 			continue
 		}
-		m.wait.end()
+		m.wait.End()
 		switch pool := sc.poolOf(m); {
 		case m.sessions > 0 || !m.needsSession(budget.LongJob):
 		case pool != nil && pool.sessions > 0 && now.Sub(pool.handedOverAt) < maxSharedWait:
 			sc.addWaiter(m, budget.LongJob, now)
 		default:
-			m.wait.giveUp()
+			m.wait.GiveUp()
 			m.scheduleNeeded()
 		}
 	}
@@ -335,9 +351,9 @@ func (sc *sharedConnections) detach(s *session) {
 // others requested nor for a free resolver: its session does the lookup.
 func (sc *sharedConnections) awaitLookup(m *mxHost, priority budget.Priority, now time.Time) bool {
 	switch {
-	case m.lookup.running:
+	case m.lookup.Running:
 		return priority != budget.Single
-	case !sc.sharesByAddress(m) || !m.lookup.expired(now) || sc.in.connectDisabled(now) ||
+	case !sc.sharesByAddress(m) || !m.lookup.Expired(now) || sc.in.connectDisabled(now) ||
 		now.Before(sc.in.delay.ConnectAllowedAt()):
 		return false
 	case priority == budget.Single && sc.resolvers == maxResolvers:
@@ -357,7 +373,7 @@ func (sc *sharedConnections) queueLookup(m *mxHost) bool {
 		}
 		sc.resolvers++
 	}
-	m.lookup.running = true
+	m.lookup.Running = true
 	sc.lookupQueue.Push(m)
 	return true
 }
@@ -373,7 +389,7 @@ func (q *Queue) resolveHosts(soft, _ context.Context) {
 		addrs, _ := q.env.Opener.Addresses(soft, m.Name, q.Source)
 		q.lock()
 		now := time.Now()
-		m.lookup.running, m.lookup.at = false, now
+		m.lookup.Running, m.lookup.At = false, now
 		if l.hosts[m.Key] == m {
 			sc.setHostAddr(m, sc.preferredAddr(addrs))
 			m.scheduleNeeded()

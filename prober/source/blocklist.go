@@ -31,6 +31,15 @@ func (src *Source) AddBlocklistReport(route string, until time.Time, again time.
 	return true
 }
 
+// RestoreBlocklistReport counts a report again that was made before a restart; it quarantines nothing.
+func (src *Source) RestoreBlocklistReport(route string, until time.Time) {
+	src.mu.Lock()
+	defer src.mu.Unlock()
+	if len(src.blocklistReports) < maxBlocklistReports {
+		src.blocklistReports[route] = until
+	}
+}
+
 // AwaitingTrial reports whether src must not be used now: it is quarantined everywhere, and its trial connection is
 // not due.
 func (src *Source) AwaitingTrial(now time.Time) bool {
@@ -74,10 +83,23 @@ func (src *Source) LeaveQuarantine(now time.Time) bool {
 	defer src.mu.Unlock()
 	was := now.Before(src.quarantinedUntil)
 	if was {
-		src.quarantinedUntil = time.Time{}
-		clear(src.blocklistReports)
+		src.delist(now)
 	}
 	return was
+}
+
+// delist ends the quarantine and forgets what was reported for it. The mutex is held.
+func (src *Source) delist(now time.Time) {
+	src.quarantinedUntil, src.delistedAt = time.Time{}, now
+	clear(src.blocklistReports)
+}
+
+// DelistedSince reports whether the source's quarantine everywhere has ended since a time because it is off the
+// blocklists: what they caused before is over, also at receivers that were not asked meanwhile.
+func (src *Source) DelistedSince(t time.Time) bool {
+	src.mu.Lock()
+	defer src.mu.Unlock()
+	return src.delistedAt.After(t)
 }
 
 // OtherAvailable reports whether a wide provider may be asked from another source of this node.
@@ -135,7 +157,6 @@ func (src *Source) EndQuarantine(now time.Time) bool {
 	src.mu.Lock()
 	defer src.mu.Unlock()
 	was := now.Before(src.quarantinedUntil)
-	src.quarantinedUntil = time.Time{}
-	clear(src.blocklistReports)
+	src.delist(now)
 	return was
 }

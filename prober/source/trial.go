@@ -60,6 +60,7 @@ type breaker struct {
 	health health
 
 	quarantinedUntil time.Time // quarantined everywhere until then
+	delistedAt       time.Time // when its last quarantine everywhere ended before its time
 
 	trials          [numTrialKinds]trials
 	reachTrials     int       // trial connections since it went down

@@ -48,7 +48,8 @@ func (c *Coordinator) Snapshot(id string) (Snapshot, error) {
 			s.Processed = j.Rows
 		}
 		receivers := job.outlook.read(job, now)
-		s.Forecast = job.chunks.Forecast(now, windowsEnd(receivers, j.Unique-s.Answered))
+		deadline, _ := job.ctx.Deadline()
+		s.Forecast = job.chunks.Forecast(now, windowsEnd(receivers, j.Unique-s.Answered), deadline)
 		s.Waiting = named(s.Waiting, job, receivers, now)
 		return s, nil
 	}

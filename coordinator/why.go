@@ -72,6 +72,7 @@ func (job *runningJob) explain(queues []fleet.ReadyQueueReport, most int, now ti
 		Waits: waits, Queues: queues, Unresolved: job.progress.Unresolved.Load(), Table: job.c.table.Load(), Sources: 1,
 		Now: now,
 	}
+	f.Deadline, _ = job.ctx.Deadline()
 	if counter, ok := job.c.cfg.Prober.(sourceCounter); ok {
 		f.Sources = counter.Sources()
 	}

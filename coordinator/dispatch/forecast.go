@@ -38,8 +38,9 @@ const FewOfAll = 1000
 // Forecast returns the rows that wait at the scheduler and at probers, the rate, and the ETA. That is 0 (unknown) while
 // the ETA of a class is unknown that has a thousandth of the addresses that are left, or while the job is stalled
 // though no rows wait for a budget. A class of which rows do, or did, is done at windowsEnd, if it is known: a past
-// rate would not know that sources are gone. Another class uses its own rate, or the job's until it has one.
-func (job *Job) Forecast(now, windowsEnd time.Time) (s Forecast) {
+// rate would not know that sources are gone. Another class uses its own rate, or the job's until it has one. No ETA is
+// later than the deadline: then rows without an answer are given up. The zero time is none.
+func (job *Job) Forecast(now, windowsEnd, deadline time.Time) (s Forecast) {
 	d := job.scheduler
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,7 +102,9 @@ func (job *Job) Forecast(now, windowsEnd time.Time) (s Forecast) {
 		few := (one.Rows+one.asked)*FewOfAll < left
 		known = known && (few || one.ETA > 0)
 		end = max(end, one.ETA, one.Until.Sub(now))
+		one.ETA = notAfter(deadline, one.ETA, now)
 	}
+	end = notAfter(deadline, end, now)
 	if known {
 		s.ETA = end
 	}
@@ -116,6 +119,14 @@ func (job *Job) Forecast(now, windowsEnd time.Time) (s Forecast) {
 	})
 	s.Waiting = s.Waiting[:min(len(s.Waiting), maxWaitingClasses)]
 	return s
+}
+
+// notAfter is an ETA, or the time until the deadline if that is sooner.
+func notAfter(deadline time.Time, eta time.Duration, now time.Time) time.Duration {
+	if deadline.IsZero() {
+		return eta
+	}
+	return min(eta, max(0, deadline.Sub(now)))
 }
 
 // absentNodeWaiter is a prober that knows until when rows may wait for an absent node. They are tried sooner, in case

@@ -31,12 +31,17 @@ func TestAFewRowsDoNotHideTheETA(t *testing.T) {
 			waits := wire.BudgetWait{Rows: rows, Until: time.Now().Add(time.Hour)}
 			job.queues["mx.slow.example"] = &classQueue{class: "mx.slow.example", unanswered: rows, budgetWait: waits}
 
-			f := job.Forecast(time.Now(), time.Time{})
+			f := job.Forecast(time.Now(), time.Time{}, time.Time{})
 			require.EqualValues(t, rows, f.WaitingBudget)
 			require.Equal(t, known, f.ETA >= time.Hour, "%d rows: %s; the budget opens in an hour", rows, f.ETA)
 			require.Equal(t, known, f.ETA > 0)
-			f = job.Forecast(time.Now(), time.Now().Add(5*time.Hour))
+			f = job.Forecast(time.Now(), time.Now().Add(5*time.Hour), time.Time{})
 			require.Equal(t, 5*time.Hour, f.ETA, "the windows of the budgets are known")
+			f = job.Forecast(time.Now(), time.Now().Add(5*time.Hour), time.Now().Add(20*time.Minute))
+			require.Equal(t, 20*time.Minute, f.ETA, "then the job gives up")
+			for _, one := range f.Waiting {
+				require.LessOrEqual(t, one.ETA, 20*time.Minute, one.Class)
+			}
 		})
 	}
 }

@@ -54,6 +54,7 @@ type Receiver struct {
 
 	provider *engine.Provider
 	budget   *budget
+	refused  int64 // rows whose source the receiver has quarantined
 }
 
 // budget is what rows need of one budget: of a receiver, or of all that share an address.
@@ -69,7 +70,8 @@ type Facts struct {
 	Unresolved int64     // rows whose domains could not be looked up so far
 	Awaited    time.Time // until when rows may wait for absent nodes
 	Table      *engine.Table
-	Sources    int // egress sources
+	Sources    int       // egress sources
+	Deadline   time.Time // when rows without an answer are given up; zero: never
 	Now        time.Time
 }
 
@@ -170,11 +172,20 @@ func (f *Facts) addTo(r *Receiver, key string, w *dispatch.Wait) {
 	switch w.Kind {
 	case dispatch.WaitTurn:
 		r.Queued += w.Rows
+		r.countRefused(f.heldBack(key, w.Source), w.Rows)
 	case dispatch.WaitRetry:
-		at := latest(w.At, f.heldBack(key, w.Source).Opens)
+		one, at := f.heldBack(key, w.Source), w.At
+		if !r.countRefused(one, w.Rows) {
+			at = latest(w.At, one.Opens)
+		}
 		r.add(Wait{For: ForRetry, Rows: w.Rows, Opens: at, Last: at, Source: w.Source})
 	case dispatch.WaitBudget:
 		one := f.heldBack(key, w.Source)
+		if r.countRefused(one, w.Rows) {
+			one.Rows, one.Opens, one.Last = w.Rows, latest(w.At, one.Opens), latest(w.At, f.Now)
+			r.add(one)
+			break
+		}
 		if one.For == "" && !w.AtProber && f.Awaited.After(f.Now) {
 			one.For, w.At = ForNode, latest(w.At, f.Awaited)
 		}
@@ -200,9 +211,22 @@ func (f *Facts) addTo(r *Receiver, key string, w *dispatch.Wait) {
 				one.Opens = w.At
 			}
 			one.Last = one.Opens
+			if r.countRefused(one, waiting) {
+				one.Last = latest(w.At, f.Now)
+			}
 			r.add(one)
 		}
 	}
+}
+
+// countRefused reports whether rows are held back by a quarantine, and counts them. Such rows do not wait for its end:
+// when their turn comes they are answered UNKNOWN without being asked, or by another source of a wide provider.
+func (r *Receiver) countRefused(heldBack Wait, rows int64) bool {
+	if heldBack.For != ForQuarantine {
+		return false
+	}
+	r.refused += rows
+	return true
 }
 
 // add adds rows, with those that wait for the same if there are any.
@@ -293,17 +317,20 @@ const budgetSlots = 60
 
 // setTimes sets when the first rows of a receiver may be asked, and when all are expected to be done: budgets are used
 // in bursts, so the windows that the rows need after the first are added to that time. A further deferral of deferred
-// rows is not foreseen.
+// rows is not foreseen. All are done when the job gives up; those of a receiver that has quarantined their source need
+// no window.
 func (f *Facts) setTimes(r *Receiver) {
 	var closed, last time.Time // until closed no budget allows more
 	for _, w := range r.Waits {
-		if w.For != ForRetry && (closed.IsZero() || w.Opens.Before(closed)) {
+		if w.For != ForRetry && w.For != ForQuarantine && (closed.IsZero() || w.Opens.Before(closed)) {
 			closed = w.Opens
 		}
 	}
 	for i := range r.Waits {
 		w := &r.Waits[i]
-		w.Opens, w.Last = latest(w.Opens, closed), latest(w.Last, closed)
+		if w.For != ForQuarantine {
+			w.Opens, w.Last = latest(w.Opens, closed), latest(w.Last, closed)
+		}
 		if !w.Opens.IsZero() && (r.Opens.IsZero() || w.Opens.Before(r.Opens)) {
 			r.Opens = w.Opens
 		}
@@ -315,7 +342,19 @@ func (f *Facts) setTimes(r *Receiver) {
 	if r.Name == NameDNS || r.Opens.IsZero() {
 		return
 	}
-	p := *r.provider
+	defer func() {
+		if !f.Deadline.IsZero() && f.Deadline.Before(r.DoneBy) {
+			r.DoneBy = f.Deadline
+		}
+	}()
+	p, begin := *r.provider, r.Opens
+	if r.refused > 0 {
+		begin = latest(f.Now, closed)
+		if r.refused == r.Rows && p.Kind != engine.KindWide {
+			r.DoneBy = latest(f.Now, last)
+			return
+		}
+	}
 	if !closed.IsZero() && r.Asking+r.Queued == 0 {
 		// Jobs can use what they used before the receiver closed: some of the budget is kept for others.
 		if used := r.budget.used; used > 0 {
@@ -323,7 +362,7 @@ func (f *Facts) setTimes(r *Receiver) {
 		}
 	}
 	span := plan.LeastTime(&p, r.budget.due, f.Sources)
-	r.DoneBy = latest(r.Opens.Add(span+span/budgetSlots), last)
+	r.DoneBy = latest(begin.Add(span+span/budgetSlots), last)
 }
 
 func latest(a, b time.Time) time.Time {

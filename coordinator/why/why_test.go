@@ -79,7 +79,7 @@ func TestWaitsSayWhatHoldsThem(t *testing.T) {
 			Wait{For: ForBudget, Rows: 9, Opens: in(time.Minute), Last: in(time.Minute), Limit: "refusals_per_hour",
 				Source: "s1", Node: "n1"}},
 		"a quarantine": {forBudget, []fleet.ReadyQueueReport{refused}, time.Time{},
-			Wait{For: ForQuarantine, Rows: 9, Opens: in(5 * time.Hour), Last: in(5 * time.Hour), Source: "s1",
+			Wait{For: ForQuarantine, Rows: 9, Opens: in(5 * time.Hour), Last: in(time.Minute), Source: "s1",
 				Node: "n1", Reply: "554 blocked", Rule: "generic/blocked"}},
 		"a node that is away": {forBudget, nil, in(10 * time.Minute),
 			Wait{For: ForNode, Rows: 9, Opens: in(10 * time.Minute), Last: in(10 * time.Minute)}},
@@ -98,9 +98,48 @@ func TestWaitsSayWhatHoldsThem(t *testing.T) {
 			require.Len(t, got, 1)
 			require.Equal(t, []Wait{c.want}, got[0].Waits)
 			require.Equal(t, c.want.Opens, got[0].Opens)
+			if c.want.For == ForQuarantine {
+				require.Equal(t, c.want.Last, got[0].DoneBy)
+				return
+			}
 			require.False(t, got[0].DoneBy.Before(got[0].Opens))
 		})
 	}
+}
+
+// TestQuarantinedRowsAreGivenUpWhenTheirTurnComes: they do not wait for the end of the quarantine, nor for budgets; a
+// wide provider's need the budgets of its other sources.
+func TestQuarantinedRowsAreGivenUpWhenTheirTurnComes(t *testing.T) {
+	narrow, wide := routeOf("mx.shop.example"), routeOf("aspmx.l.google.com")
+	many := plan.Load{Recipients: 5000, Refused: 500}
+	doneBy := func(route *engine.Route, waits ...dispatch.Wait) time.Time {
+		for i := range waits {
+			waits[i].Class, waits[i].Route, waits[i].Due = "tail", route, many
+		}
+		got := Explain(&Facts{Table: engine.DefaultTable(), Sources: 2, Now: now, Waits: waits,
+			Queues: []fleet.ReadyQueueReport{queue(route.Key, "s1", "quarantined", 13*time.Hour)}})
+		require.Len(t, got, 1)
+		return got[0].DoneBy
+	}
+	retry := dispatch.Wait{Kind: dispatch.WaitRetry, Rows: 10, At: in(time.Hour), Source: "s1"}
+	turn := dispatch.Wait{Kind: dispatch.WaitTurn, Rows: 5000}
+	paused := dispatch.Wait{Kind: dispatch.WaitBudget, Rows: 5000, At: in(20 * time.Minute)}
+	require.Equal(t, in(time.Hour), doneBy(narrow, retry))
+	require.Equal(t, in(20*time.Minute), doneBy(narrow, turn, paused))
+	require.Equal(t, in(time.Hour), doneBy(narrow, turn, paused, retry))
+	at := doneBy(wide, turn)
+	require.True(t, at.After(in(time.Hour)), at)
+	require.True(t, at.Before(in(13*time.Hour)), at)
+}
+
+// TestNothingIsDoneAfterTheJobGivesUp, whatever the budgets say.
+func TestNothingIsDoneAfterTheJobGivesUp(t *testing.T) {
+	route := routeOf("mx.shop.example")
+	f := Facts{Table: engine.DefaultTable(), Sources: 1, Now: now, Waits: []dispatch.Wait{{Class: "tail", Route: route,
+		Kind: dispatch.WaitBudget, Rows: 5000, At: in(time.Hour), Due: plan.Load{Recipients: 5000, Refused: 500}}}}
+	require.True(t, Explain(&f)[0].DoneBy.After(in(5*time.Hour)))
+	f.Deadline = in(2 * time.Hour)
+	require.Equal(t, f.Deadline, Explain(&f)[0].DoneBy)
 }
 
 // A retry that is due before a budget allows more waits for both.

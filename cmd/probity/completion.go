@@ -25,9 +25,9 @@ func (c completionCmd) Run(con *console.IO, k *kong.Context) error {
 	var b strings.Builder
 	switch c.Shell {
 	case "bash":
-		writeBash(&b, paths, words)
+		bash.write(&b, paths, words)
 	case "zsh":
-		writeZsh(&b, paths, words)
+		zsh.write(&b, paths, words)
 	case "fish":
 		for _, p := range paths {
 			fmt.Fprintf(&b, "complete -c probity -n '%s' -a '%s'\n", fishCondition(p), words[p])
@@ -65,35 +65,41 @@ func fishCondition(path string) string {
 	return seen + strings.Join(strings.Fields(path), "; and "+seen)
 }
 
-// writeBash writes a function for bash's complete. Flags are completed once a dash is typed, so that file names can be
-// until then.
-func writeBash(b *strings.Builder, paths []string, words map[string]string) {
-	b.WriteString("_probity() {\n  local cur=${COMP_WORDS[COMP_CWORD]} command='' word\n")
-	writeCommandLoop(b, `"${COMP_WORDS[@]:1:COMP_CWORD-1}"`, paths)
-	b.WriteString("  case $command in\n")
-	for _, p := range paths {
-		fmt.Fprintf(b, "  '%s') COMPREPLY=($(compgen -W '%s' -- \"$cur\"));;\n", p, words[p])
-	}
-	b.WriteString("  esac\n  [[ $cur == -* ]] || COMPREPLY=(${COMPREPLY[@]##--*})\n}\n" +
-		"complete -o default -F _probity probity\n")
+// script is what completes words in a shell whose functions have loops and cases like those of bash.
+type script struct {
+	head, tail string // of its function, and around that
+	before     string // the words before the one that is completed
+	found      string // sets what was found to the words, as a format
 }
 
-// writeZsh writes a function that behaves like that of bash. The file works in a folder of fpath, where compinit reads
-// its first line and its first use must complete at once, and when it is sourced.
-func writeZsh(b *strings.Builder, paths []string, words map[string]string) {
-	b.WriteString("#compdef probity\n\n_probity() {\n  local command='' word\n  local -a found\n")
-	writeCommandLoop(b, `"${(@)words[2,CURRENT-1]}"`, paths)
-	b.WriteString("  case $command in\n")
-	for _, p := range paths {
-		fmt.Fprintf(b, "  '%s') found=(%s);;\n", p, words[p])
+// Flags are completed once a dash is typed, so that file names can be until then. The file for zsh works in a folder of
+// fpath, where compinit reads its first line and its first use must complete at once, and when it is sourced.
+var (
+	bash = script{
+		head:   "_probity() {\n  local cur=${COMP_WORDS[COMP_CWORD]} command='' word\n",
+		before: `"${COMP_WORDS[@]:1:COMP_CWORD-1}"`,
+		found:  "COMPREPLY=($(compgen -W '%s' -- \"$cur\"))",
+		tail: "  [[ $cur == -* ]] || COMPREPLY=(${COMPREPLY[@]##--*})\n}\n" +
+			"complete -o default -F _probity probity\n",
 	}
-	b.WriteString("  esac\n  [[ $PREFIX == -* ]] || found=(${found:#--*})\n  compadd -a found || _files\n}\n\n" +
-		"if [[ $funcstack[1] == _probity ]]; then\n  _probity\nelse\n  compdef _probity probity\nfi\n")
-}
+	zsh = script{
+		head:   "#compdef probity\n\n_probity() {\n  local command='' word\n  local -a found\n",
+		before: `"${(@)words[2,CURRENT-1]}"`,
+		found:  "found=(%s)",
+		tail: "  [[ $PREFIX == -* ]] || found=(${found:#--*})\n  compadd -a found || _files\n}\n\n" +
+			"if [[ $funcstack[1] == _probity ]]; then\n  _probity\nelse\n  compdef _probity probity\nfi\n",
+	}
+)
 
-// writeCommandLoop writes a loop over the words of a line that sets command to its command and sub-command. A word that
-// makes no longer command is an argument or the value of a flag.
-func writeCommandLoop(b *strings.Builder, words string, paths []string) {
-	fmt.Fprintf(b, "  for word in %s; do\n    case \"${command:+$command }$word\" in\n", words)
+// write writes the script: a loop over the words of a line sets command to its command and sub-command, and a case
+// finds what may follow that. A word that makes no longer command is an argument or the value of a flag.
+func (s script) write(b *strings.Builder, paths []string, words map[string]string) {
+	b.WriteString(s.head)
+	fmt.Fprintf(b, "  for word in %s; do\n    case \"${command:+$command }$word\" in\n", s.before)
 	fmt.Fprintf(b, "    '%s') command=\"${command:+$command }$word\";;\n    esac\n  done\n", strings.Join(paths, "'|'"))
+	b.WriteString("  case $command in\n")
+	for _, p := range paths {
+		fmt.Fprintf(b, "  '%s') "+s.found+";;\n", p, words[p])
+	}
+	b.WriteString("  esac\n" + s.tail)
 }

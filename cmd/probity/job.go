@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,31 +29,14 @@ type jobFlags struct {
 	JSON   bool   `name:"json" help:"One JSON object."`
 }
 
-// maxJobAnswer bounds the answers about one job.
-const maxJobAnswer = 16 << 20
-
 // call sends a request about the job; what is its JSON body, nil for none.
 func (f *jobFlags) call(ctx context.Context, con *console.IO, method, action string, what any) ([]byte, error) {
 	client, err := admin.NewCustomer(con, f.Server)
 	if err != nil {
 		return nil, err
 	}
-	var body io.Reader
-	kind := ""
-	if what != nil {
-		b, err := json.Marshal(what)
-		if err != nil {
-			return nil, err
-		}
-		body, kind = bytes.NewReader(b), "application/json"
-	}
 	client.Advice = "" // a 404 is about the job
-	answer, err := client.Call(ctx, method, record.BulkPath+"/"+url.PathEscape(f.ID)+"/"+action, kind, body)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Close()
-	return io.ReadAll(io.LimitReader(answer, maxJobAnswer))
+	return client.CallJSON(ctx, method, record.BulkPath+"/"+url.PathEscape(f.ID)+"/"+action, what)
 }
 
 type jobWhyCmd struct{ jobFlags }

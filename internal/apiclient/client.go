@@ -1,6 +1,7 @@
 package apiclient
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,6 +55,33 @@ func (c *Client) Call(ctx context.Context, method, path, contentType string, bod
 	defer resp.Body.Close()
 	name, _, _ := strings.Cut(path, "?")
 	return nil, &RefusedError{resp.StatusCode, c.refusalText(method+" "+name, resp)}
+}
+
+// maxAnswer bounds what CallJSON returns.
+const maxAnswer = 16 << 20
+
+// CallJSON sends a request and returns the body of its answer; what is its JSON body, nil for none. Errors are those of
+// Call; an answer of more than 16 MiB is one too.
+func (c *Client) CallJSON(ctx context.Context, method, path string, what any) (json.RawMessage, error) {
+	var body io.Reader
+	contentType := ""
+	if what != nil {
+		b, err := json.Marshal(what)
+		if err != nil {
+			return nil, err
+		}
+		body, contentType = bytes.NewReader(b), "application/json"
+	}
+	answer, err := c.Call(ctx, method, path, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Close()
+	b, err := io.ReadAll(io.LimitReader(answer, maxAnswer+1))
+	if err == nil && len(b) > maxAnswer {
+		err = fmt.Errorf("the answer of %s is longer than 16 MiB", c.Base)
+	}
+	return b, err
 }
 
 // refusalText is the server's detail, or else says what answers a request and what to do.

@@ -117,3 +117,27 @@ func TestRefusalHasTheServersDetail(t *testing.T) {
 	_, err := c.Call(t.Context(), http.MethodGet, "/v1/x", "", nil)
 	require.EqualError(t, err, "it is there already")
 }
+
+// TestJSONIsSentAndAnswered: a request without a body has no type, and a refusal is the server's detail.
+func TestJSONIsSentAndAnswered(t *testing.T) {
+	c := serve(t, map[string]http.HandlerFunc{
+		"POST /v1/x": func(w http.ResponseWriter, r *http.Request) {
+			text, _ := io.ReadAll(r.Body)
+			_, _ = io.WriteString(w, r.Header.Get("Content-Type")+" "+string(text))
+		},
+		"GET /v1/x": func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusConflict)
+			_, _ = io.WriteString(w, `{"detail":"type `+r.Header.Get("Content-Type")+`"}`)
+		},
+		"GET /v1/long": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write(make([]byte, maxAnswer+1))
+		},
+	})
+	got, err := c.CallJSON(t.Context(), http.MethodPost, "/v1/x", map[string]string{"a": "b"})
+	require.NoError(t, err)
+	require.Equal(t, `application/json {"a":"b"}`, string(got))
+	_, err = c.CallJSON(t.Context(), http.MethodGet, "/v1/x", nil)
+	require.EqualError(t, err, "type ")
+	_, err = c.CallJSON(t.Context(), http.MethodGet, "/v1/long", nil)
+	require.ErrorContains(t, err, "longer than 16 MiB")
+}

@@ -1,7 +1,6 @@
 package mcptools
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,12 +15,8 @@ import (
 	"probity/internal/apiclient"
 )
 
-const (
-	// callTimeout bounds a call of the API: a batch may take a minute, and waits for its turn.
-	callTimeout = 90 * time.Second
-	// maxAnswer bounds an answer of the API.
-	maxAnswer = 16 << 20
-)
+// callTimeout bounds a call of the API: a batch may take a minute, and waits for its turn.
+const callTimeout = 90 * time.Second
 
 // instructions are what a client tells its model about the tools.
 const instructions = "Probity verifies e-mail addresses without sending mail. VALID: the mail server accepted the " +
@@ -109,12 +104,12 @@ type api struct{ client *apiclient.Client }
 
 // verify verifies an address.
 func (a *api) verify(ctx context.Context, in verifyInput) (any, error) {
-	return a.call(ctx, http.MethodPost, "/v1/verify/single", in)
+	return a.client.CallJSON(ctx, http.MethodPost, "/v1/verify/single", in)
 }
 
 // verifyBatch verifies some addresses.
 func (a *api) verifyBatch(ctx context.Context, in batchInput) (any, error) {
-	return a.call(ctx, http.MethodPost, "/v1/verify/batch", in)
+	return a.client.CallJSON(ctx, http.MethodPost, "/v1/verify/batch", in)
 }
 
 // reason is an entry of GET /v1/reasons.
@@ -133,12 +128,12 @@ type explanation struct {
 // explain verifies an address, and looks its reason up in the server's list.
 func (a *api) explain(ctx context.Context, in explainInput) (any, error) {
 	details := true
-	verification, err := a.call(ctx, http.MethodPost, "/v1/verify/single",
+	verification, err := a.client.CallJSON(ctx, http.MethodPost, "/v1/verify/single",
 		verifyInput{Email: in.Email, options: options{Details: &details}})
 	if err != nil {
 		return nil, err
 	}
-	known, err := a.call(ctx, http.MethodGet, "/v1/reasons", nil)
+	known, err := a.client.CallJSON(ctx, http.MethodGet, "/v1/reasons", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -166,25 +161,5 @@ func (a *api) jobWhy(ctx context.Context, in jobInput) (any, error) { return a.j
 func (a *api) job(ctx context.Context, in jobInput, what string) (any, error) {
 	client := *a.client
 	client.Advice = "" // a 404 is about the job
-	ofJob := &api{&client}
-	return ofJob.call(ctx, http.MethodGet, "/v1/verify/bulk/"+url.PathEscape(in.JobID)+what, nil)
-}
-
-// call sends a request and returns the body of its answer; what is its JSON body, nil for none.
-func (a *api) call(ctx context.Context, method, path string, what any) (json.RawMessage, error) {
-	var body io.Reader
-	kind := ""
-	if what != nil {
-		b, err := json.Marshal(what)
-		if err != nil {
-			return nil, err
-		}
-		body, kind = bytes.NewReader(b), "application/json"
-	}
-	answer, err := a.client.Call(ctx, method, path, kind, body)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Close()
-	return io.ReadAll(io.LimitReader(answer, maxAnswer))
+	return client.CallJSON(ctx, http.MethodGet, "/v1/verify/bulk/"+url.PathEscape(in.JobID)+what, nil)
 }

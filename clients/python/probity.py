@@ -12,6 +12,7 @@ import hmac
 import http.client
 import json
 import os
+import re
 import secrets
 import time
 import urllib.error
@@ -57,7 +58,8 @@ class Client:
         progress(sent, total) is called with bytes.
         """
         boundary = secrets.token_hex(16)
-        filename = os.path.basename(path).replace("\\", "_").replace('"', "_")
+        # a header's line cannot carry quotes, backslashes, line ends and bytes that are no text
+        filename = re.sub(r'[\x00-\x1f\x7f"\\]', "_", os.path.basename(path)).encode("utf-8", "replace").decode()
         before = "".join(
             f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
             for name, value in parts.items()

@@ -14,6 +14,7 @@ EACH ?= 1m
 SIGKILLS ?= 200
 KILLED_ROWS ?= 50000
 FAIR ?= 5000000
+RESUMED ?= 5000000
 MAKESPAN ?= 1000000
 PAGES ?= 5000000
 MTA_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/probity-mta
@@ -24,7 +25,7 @@ PAGE := api/web/dist/.built
 
 .DEFAULT_GOAL := build
 .PHONY: help demo build check recording test test-web test-race test-calm test-rest test-fuzz race nightly bench bench-peers \
-	fleet kills serve-kills fair torture makespan versions tenants history why rowcost hostile mta receivers published generators openapi release release-test packaged bare rehearse fuzz web \
+	fleet kills serve-kills resumable fair torture makespan versions tenants history why rowcost hostile mta receivers published generators openapi release release-test packaged bare rehearse fuzz web \
 	charts deploycheck house generate licences vulncheck clean root pictures vitals
 
 # The parts of make test, in the order in which they begin.
@@ -63,6 +64,9 @@ kills: root ## SIGKILL of each prober each minute (EACH) of an hour, in network 
 serve-kills: ## SIGKILLS SIGKILLs of one server, at random moments, while it has a job of KILLED_ROWS rows
 	PROBITY_SERVE_KILLS=$(SIGKILLS) PROBITY_SERVE_KILLS_ROWS=$(KILLED_ROWS) $(GO) test -v -count=1 -timeout 1h -run '^TestServeIsKilledAndItsJobIsExact$$' ./tests/service
 
+resumable: ## a resumable upload of RESUMED rows whose connection is cut ten times: exact, and the server's memory flat
+	PROBITY_RESUMABLE_ROWS=$(RESUMED) $(GO) test -v -count=1 -timeout 1h -run '^TestResumedUploadIsExact$$' ./tests/service
+
 fair: ## single calls and small lists while one of FAIR rows is under way, in virtual time
 	PROBITY_FAIR_ROWS=$(FAIR) $(GO) test -v -count=1 -timeout 1h -run '^TestFleetIsFair$$' ./tests/fleet
 
@@ -98,7 +102,7 @@ race: ## what make test runs without the race detector because it takes long, wi
 
 # Goes on after a target that failed, and fails at the end.
 nightly: ## every long target and make test, one after another, with a table at the end; as root
-	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history pages why rowcost bench torture serve-kills rehearse mta receivers published generators openapi vitals release-test packaged bare fleet kills
+	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history pages why rowcost bench torture serve-kills resumable rehearse mta receivers published generators openapi vitals release-test packaged bare fleet kills
 
 vitals: build ## how fast a job's page is there on a slow line and a slow machine; needs a browser
 	node api/web/e2e/vitals.mjs bin/probity

@@ -136,11 +136,12 @@ func decode[T any](answer *http.Response, err error) (*T, error) {
 	return v, nil
 }
 
-// request is a GET, or a POST if it has a body.
+// request is a GET, or a POST if it has a body; method says another.
 type request struct {
-	path, contentType string
-	body              func() (io.Reader, error) // for each attempt
-	size              int64                     // of the body
+	method, path, contentType string
+	header                    map[string]string
+	body                      func() (io.Reader, error) // for each attempt
+	size                      int64                     // of the body
 }
 
 // send sends a request until its answer is final.
@@ -148,21 +149,32 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	idempotencyKey := rand.Text()
 	for attempt := 1; ; attempt++ {
 		answer, err := c.attempt(ctx, r, idempotencyKey)
-		pause := time.Second << (attempt - 1)
-		if refusal, ok := errors.AsType[*Error](err); ok {
-			if !refusal.temporary(r) {
-				return nil, err
-			}
-			pause = max(refusal.RetryAfter, pause)
+		if err == nil {
+			return answer, nil
 		}
-		if err == nil || attempt >= cmp.Or(c.Attempts, 4) || pause > cmp.Or(c.MaxPause, time.Minute) {
-			return answer, err
+		if err := c.pause(ctx, r, attempt, err); err != nil {
+			return nil, err
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, errors.Join(context.Cause(ctx), err)
+	}
+}
+
+// pause waits for the next attempt. It returns the error of the last one if it is final.
+func (c *Client) pause(ctx context.Context, r request, attempt int, err error) error {
+	pause := time.Second << (attempt - 1)
+	if refusal, ok := errors.AsType[*Error](err); ok {
+		if !refusal.temporary(r) {
+			return err
 		}
+		pause = max(refusal.RetryAfter, pause)
+	}
+	if attempt >= cmp.Or(c.Attempts, 4) || pause > cmp.Or(c.MaxPause, time.Minute) {
+		return err
+	}
+	select {
+	case <-time.After(pause):
+		return nil
+	case <-ctx.Done():
+		return errors.Join(context.Cause(ctx), err)
 	}
 }
 
@@ -170,7 +182,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 func (e *Error) temporary(r request) bool {
 	switch e.Status {
 	case http.StatusConflict: // an earlier attempt is still in progress
-		return r.body != nil && e.RetryAfter > 0
+		return r.method == http.MethodPatch || r.body != nil && e.RetryAfter > 0
 	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
@@ -184,7 +196,6 @@ func (c *Client) attempt(ctx context.Context, r request, idempotencyKey string) 
 	if err != nil {
 		return nil, err
 	}
-	q.Header.Set("Authorization", "Bearer "+c.Key)
 	if r.body != nil {
 		body, err := r.body()
 		if err != nil {
@@ -193,6 +204,11 @@ func (c *Client) attempt(ctx context.Context, r request, idempotencyKey string) 
 		q.Method, q.Body, q.ContentLength = http.MethodPost, io.NopCloser(body), r.size
 		q.Header.Set("Content-Type", r.contentType)
 		q.Header.Set("Idempotency-Key", idempotencyKey)
+	}
+	q.Method = cmp.Or(r.method, q.Method)
+	q.Header.Set("Authorization", "Bearer "+c.Key)
+	for name, value := range r.header {
+		q.Header.Set(name, value)
 	}
 	answer, err := cmp.Or(c.HTTP, http.DefaultClient).Do(q)
 	if err != nil || answer.StatusCode/100 == 2 {

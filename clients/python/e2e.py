@@ -12,6 +12,7 @@ batch = client.verify_batch([ask["address"], "no address"])
 progress = []
 job = client.upload(ask["list"], lambda sent, total: progress.append((sent, total)), details="true")
 job = client.wait(job["job_id"])
+large = client.upload(ask["large"], lambda sent, total: progress.append((sent, total)), start="false")
 try:
     probity.Client(ask["url"], "wrong").verify(ask["address"])
     refused = 0
@@ -30,6 +31,7 @@ print(json.dumps({
     "control": single["details"]["control"]["kind"],
     "batch": [result["status"] for result in batch],
     "sent_whole": progress[-1][0] == progress[-1][1],
+    "large": large["job_id"],
     "job": job["job_id"],
     "ended": job["status"],
     "rows": sum(1 for _ in client.rows(job["job_id"])),

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import hmac
 import http.client
+import itertools
 import json
 import os
 import re
@@ -20,6 +21,7 @@ import urllib.parse
 import urllib.request
 
 ENDED = ("completed", "cancelled", "failed", "expired")  # states of a job that is over
+RESUMED_FROM = 8 << 20  # size of a list, in bytes, from which an upload that broke off goes on where it stopped
 AGAIN = (429, 500, 502, 503, 504)  # statuses after which a later attempt may have another answer
 
 
@@ -55,8 +57,13 @@ class Client:
     def upload(self, path, progress=None, **parts):
         """Uploads a list and returns its job. Parts are those of the form, such as details="true".
 
-        progress(sent, total) is called with bytes.
+        progress(sent, total) is called with bytes. If the connection of a list of 8 MiB or more breaks, what the
+        server has is not sent again.
         """
+        size = os.path.getsize(path)
+        resumed = size >= RESUMED_FROM
+        if resumed:
+            parts = {**parts, "upload_id": self._send_resumed(path, size, progress)}
         boundary = secrets.token_hex(16)
         # a header's line cannot carry quotes, backslashes, line ends and bytes that are no text
         filename = re.sub(r'[\x00-\x1f\x7f"\\]', "_", os.path.basename(path)).encode("utf-8", "replace").decode()
@@ -64,21 +71,46 @@ class Client:
             f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
             for name, value in parts.items()
         )
-        before += f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{filename}"\r\n\r\n'
-        before, after = before.encode(), f"\r\n--{boundary}--\r\n".encode()
-        total = len(before) + os.path.getsize(path) + len(after)
+        if not resumed:
+            before += f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{filename}"\r\n\r\n'
+        before, after = before.encode(), f"{'' if resumed else chr(13) + chr(10)}--{boundary}--\r\n".encode()
+        total = len(before) + (0 if resumed else size) + len(after)
 
         def body():
-            sent = 0
-            for piece in _pieces(before, path, after):
-                sent += len(piece)
-                yield piece
-                if progress:
-                    progress(sent, total)
+            pieces = itertools.chain([before], () if resumed else _pieces(path), [after])
+            return _counted(pieces, 0, total, None if resumed else progress)
 
         kind = f"multipart/form-data; boundary={boundary}"
         with self._send("/v1/verify/bulk", body, kind, total) as answer:
             return json.load(answer)
+
+    def _send_resumed(self, path, size, progress):
+        """Sends a list by tus 1.0.0 and returns the id of the upload.
+
+        Attempts are counted from the last that sent something.
+        """
+        tus = {"Tus-Resumable": "1.0.0"}
+        name = base64.b64encode(os.path.basename(path).encode("utf-8", "replace")).decode()
+        created = {**tus, "Upload-Length": str(size), "Upload-Metadata": "filename " + name}
+        with self._send("/v1/uploads", lambda: b"", "", 0, created) as answer:
+            upload_id = json.load(answer)["upload_id"]
+        url, last, attempt = "/v1/uploads/" + upload_id, 0, 1
+        while True:
+            with self._send(url, headers=tus) as answer:
+                offset = json.load(answer)["offset"]
+            if offset == size:
+                return upload_id
+            if offset > last:
+                last, attempt = offset, 1
+            headers = {**tus, "Upload-Offset": str(offset), "Content-Length": str(size - offset)}
+            headers["Content-Type"] = "application/offset+octet-stream"
+            rest = _counted(_pieces(path, offset), offset, size, progress)
+            try:
+                self._attempt("PATCH", url, rest, headers).close()
+                return upload_id
+            except (OSError, http.client.HTTPException, Error) as problem:
+                self._pause(problem, attempt, conflict=True)
+            attempt += 1
 
     def job(self, job_id):
         """Returns the record of a job."""
@@ -113,28 +145,39 @@ class Client:
         with self._send(path, body, kind, len(text)) as answer:
             return json.load(answer)
 
-    def _send(self, path, body=None, kind=None, size=0):
+    def _send(self, path, body=None, kind=None, size=0, headers=None):
         """Sends a GET, or a POST if it has a body, until the answer is final. body() makes the body of an attempt."""
-        headers = {"Authorization": "Bearer " + self.key}
+        headers = dict(headers or {})
         if body:
             headers.update({"Content-Type": kind, "Content-Length": str(size)})
             headers["Idempotency-Key"] = secrets.token_hex(16)
-        for attempt in range(1, self.attempts + 1):
-            pause = 2 ** (attempt - 1)
+        attempt = 1
+        while True:
             try:
-                request = urllib.request.Request(self.url + path, body() if body else None, headers)
-                return urllib.request.urlopen(request, timeout=self.timeout)
-            except urllib.error.HTTPError as answer:
-                problem = _error_of(answer)
-                in_progress = problem.status == 409 and body and problem.retry_after  # an earlier attempt
-                if problem.status not in AGAIN and not in_progress:
-                    raise problem from None
-                pause = max(pause, problem.retry_after or 0)
-            except (OSError, http.client.HTTPException) as lost:
-                problem = lost
-            if attempt == self.attempts or pause > self.max_pause:
+                return self._attempt("POST" if body else "GET", path, body() if body else None, headers)
+            except (OSError, http.client.HTTPException, Error) as problem:
+                self._pause(problem, attempt, conflict=body and getattr(problem, "retry_after", None))
+            attempt += 1
+
+    def _attempt(self, method, path, body, headers):
+        """Sends a request once; an answer that is not 2xx is raised as an Error."""
+        headers = {"Authorization": "Bearer " + self.key, **headers}
+        request = urllib.request.Request(self.url + path, body, headers, method=method)
+        try:
+            return urllib.request.urlopen(request, timeout=self.timeout)
+        except urllib.error.HTTPError as answer:
+            raise _error_of(answer) from None
+
+    def _pause(self, problem, attempt, conflict):
+        """Waits for the next attempt; raises the problem if it is final. conflict: an earlier attempt may go on."""
+        pause = 2 ** (attempt - 1)
+        if isinstance(problem, Error):
+            if problem.status not in AGAIN and not (problem.status == 409 and conflict):
                 raise problem
-            self.sleep(pause)
+            pause = max(pause, problem.retry_after or 0)
+        if attempt >= self.attempts or pause > self.max_pause:
+            raise problem
+        self.sleep(pause)
 
 
 def read_webhook(headers, body, *signing_secrets, now=None):
@@ -160,12 +203,19 @@ def _job_path(job_id):
     return "/v1/verify/bulk/" + urllib.parse.quote(job_id, safe="")
 
 
-def _pieces(before, path, after):
-    yield before
+def _pieces(path, offset=0):
     with open(path, "rb") as file:
+        file.seek(offset)
         while piece := file.read(1 << 16):
             yield piece
-    yield after
+
+
+def _counted(pieces, sent, total, progress):
+    for piece in pieces:
+        sent += len(piece)
+        yield piece
+        if progress:
+            progress(sent, total)
 
 
 def _error_of(answer):

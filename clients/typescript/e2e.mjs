@@ -14,6 +14,11 @@ const job = await client.upload(await openAsBlob(ask.list), {
   progress: (sent, total) => (last = [sent, total]),
 });
 const ended = await client.wait(job.job_id);
+const large = await client.upload(await openAsBlob(ask.large), {
+  filename: "large.csv",
+  parts: { start: "false" },
+  progress: (sent, total) => (last = [sent, total]),
+});
 
 async function count(rows) {
   let n = 0;
@@ -40,6 +45,7 @@ console.log(
     control: single.details.control.kind,
     batch: batch.map((result) => result.status),
     sent_whole: last[0] === last[1],
+    large: large.job_id,
     job: ended.job_id,
     ended: ended.status,
     rows: await count(client.rows(job.job_id)),

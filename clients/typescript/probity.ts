@@ -128,10 +128,14 @@ export interface UploadSettings {
 
 interface Body {
   kind: string;
+  headers?: Record<string, string>;
   /** Makes the body of an attempt. */
   make: () => BodyInit;
 }
 
+/** The size of a list, in bytes, from which an upload that broke off goes on where it stopped. */
+const resumedFrom = 8 << 20;
+const tus = { "Tus-Resumable": "1.0.0" };
 const again = [429, 500, 502, 503, 504];
 const ended = ["completed", "cancelled", "failed", "expired"];
 
@@ -159,17 +163,46 @@ export class Client {
     return (await this.post<{ results: Result[] }>("/v1/verify/batch", { emails, ...options })).results;
   }
 
-  /** Uploads a list and returns its job. In Node, openAsBlob of node:fs makes a Blob of a file without reading it. */
+  /**
+   * Uploads a list and returns its job. In Node, openAsBlob of node:fs makes a Blob of a file without reading it. If the
+   * connection of a list of 8 MiB or more breaks, what the server has is not sent again.
+   */
   async upload(list: Blob, settings: UploadSettings = {}): Promise<Job> {
     const boundary = crypto.randomUUID();
     const filename = (settings.filename ?? "list.csv").replace(/["\\\r\n]/g, "_");
-    const fields = Object.entries(settings.parts ?? {}).map(
+    const resumed = list.size >= resumedFrom;
+    const parts = { ...settings.parts };
+    if (resumed) parts.upload_id = await this.sendResumed(list, filename, settings.progress);
+    const fields = Object.entries(parts).map(
       ([name, value]) => `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
     );
     const file = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${filename}"\r\n\r\n`;
-    const form = new Blob([...fields, file, list, `\r\n--${boundary}--\r\n`]);
-    const make = () => (settings.progress ? counted(form, settings.progress) : form);
+    const form = new Blob([...fields, ...(resumed ? [] : [file, list, "\r\n"]), `--${boundary}--\r\n`]);
+    const make = () => (settings.progress && !resumed ? counted(form, 0, form.size, settings.progress) : form);
     return json(await this.send("/v1/verify/bulk", { kind: `multipart/form-data; boundary=${boundary}`, make }));
+  }
+
+  /** Sends a list by tus 1.0.0, and returns the id of the upload. Attempts count from the last that sent something. */
+  private async sendResumed(list: Blob, filename: string, progress?: UploadSettings["progress"]): Promise<string> {
+    const name = btoa(String.fromCharCode(...new TextEncoder().encode(filename)));
+    const headers = { ...tus, "Upload-Length": String(list.size), "Upload-Metadata": `filename ${name}` };
+    const made = await this.send("/v1/uploads", { kind: "application/json", headers, make: () => "" });
+    const id = (await json<{ upload_id: string }>(made)).upload_id;
+    const path = `/v1/uploads/${id}`;
+    for (let attempt = 1, last = 0; ; attempt++) {
+      const { offset } = await json<{ offset: number }>(await this.send(path, undefined, tus));
+      if (offset === list.size) return id;
+      if (offset > last) [last, attempt] = [offset, 1];
+      const rest = list.slice(offset);
+      const answer = await this.attempt(
+        path,
+        { ...tus, "Upload-Offset": String(offset), "Content-Type": "application/offset+octet-stream" },
+        "PATCH",
+        progress ? counted(rest, offset, list.size, progress) : rest,
+      );
+      if (answer instanceof Response) return id;
+      await this.pause(answer, attempt, true);
+    }
   }
 
   /** Returns the record of a job. */
@@ -213,28 +246,37 @@ export class Client {
   }
 
   /** Sends a GET, or a POST if it has a body, until the answer is final. */
-  private async send(path: string, body?: Body): Promise<Response> {
-    const headers: Record<string, string> = { Authorization: `Bearer ${this.key}` };
-    if (body) Object.assign(headers, { "Content-Type": body.kind, "Idempotency-Key": crypto.randomUUID() });
+  private async send(path: string, body?: Body, headers: Record<string, string> = {}): Promise<Response> {
+    const all = { ...headers, ...body?.headers };
+    if (body) Object.assign(all, { "Content-Type": body.kind, "Idempotency-Key": crypto.randomUUID() });
     for (let attempt = 1; ; attempt++) {
-      const answer = await this.attempt(path, headers, body);
+      const answer = await this.attempt(path, all, body ? "POST" : "GET", body?.make());
       if (answer instanceof Response) return answer;
-      let pause = 2 ** (attempt - 1);
-      if (answer instanceof ProbityError) {
-        const inProgress = answer.status === 409 && body && answer.retryAfter; // an earlier attempt
-        if (!again.includes(answer.status) && !inProgress) throw answer;
-        pause = Math.max(pause, answer.retryAfter ?? 0);
-      }
-      if (attempt >= this.settings.attempts || pause > this.settings.maxPause) throw answer;
-      await this.settings.sleep(pause);
+      await this.pause(answer, attempt, !!body && answer instanceof ProbityError && !!answer.retryAfter);
     }
   }
 
+  /** Waits for the next attempt; throws what went wrong if it is final. conflict: an earlier attempt may go on. */
+  private async pause(wrong: Error, attempt: number, conflict: boolean): Promise<void> {
+    let pause = 2 ** (attempt - 1);
+    if (wrong instanceof ProbityError) {
+      if (!again.includes(wrong.status) && !(wrong.status === 409 && conflict)) throw wrong;
+      pause = Math.max(pause, wrong.retryAfter ?? 0);
+    }
+    if (attempt >= this.settings.attempts || pause > this.settings.maxPause) throw wrong;
+    await this.settings.sleep(pause);
+  }
+
   /** Sends a request once, and returns its answer or what went wrong. */
-  private async attempt(path: string, headers: Record<string, string>, body?: Body): Promise<Response | Error> {
+  private async attempt(
+    path: string,
+    headers: Record<string, string>,
+    method: string,
+    body?: BodyInit,
+  ): Promise<Response | Error> {
     try {
-      const request = { method: body ? "POST" : "GET", headers, body: body?.make(), duplex: "half" };
-      const answer = await this.settings.fetch(this.url + path, request as RequestInit);
+      const all = { Authorization: `Bearer ${this.key}`, ...headers };
+      const answer = await this.settings.fetch(this.url + path, { method, headers: all, body, duplex: "half" } as RequestInit);
       return answer.ok ? answer : await errorOf(answer);
     } catch (lost) {
       return lost as Error;
@@ -284,15 +326,19 @@ async function errorOf(answer: Response): Promise<ProbityError> {
   return new ProbityError(answer.status, detail, answer.headers.get("X-Request-Id"), retryAfter);
 }
 
-/** The bytes of a form as a stream that tells how many were read. */
-function counted(form: Blob, progress: (sent: number, total: number) => void): ReadableStream<Uint8Array> {
-  let sent = 0;
+/** The bytes of a body as a stream that tells how many of a total were read; some were sent before. */
+function counted(
+  body: Blob,
+  sent: number,
+  total: number,
+  progress: (sent: number, total: number) => void,
+): ReadableStream<Uint8Array> {
   const count = new TransformStream<Uint8Array, Uint8Array>({
     transform(piece, out) {
       sent += piece.length;
-      progress(sent, form.size);
+      progress(sent, total);
       out.enqueue(piece);
     },
   });
-  return form.stream().pipeThrough(count);
+  return body.stream().pipeThrough(count);
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -16,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,9 +32,11 @@ import (
 func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
 const (
-	rows    = 200
-	timeout = 3 * time.Minute
-	secret  = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	rows      = 200
+	largeRows = 400 // of 50 kB each
+	cuts      = 2   // of the connection of the large list, each after 7 MiB
+	timeout   = 3 * time.Minute
+	secret    = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 )
 
 // task is what a client is to do.
@@ -40,6 +45,7 @@ type task struct {
 	Key     string  `json:"key"`
 	Address string  `json:"address"` // is valid
 	List    string  `json:"list"`
+	Large   string  `json:"large"` // a list that is sent by the resumable protocol
 	Webhook webhook `json:"webhook"`
 }
 
@@ -55,6 +61,7 @@ type outcome struct {
 	Control   string   `json:"control"`
 	Batch     []string `json:"batch"`
 	SentWhole bool     `json:"sent_whole"` // so said the last progress
+	Large     string   `json:"large"`      // the job of the large list
 	Job       string   `json:"job"`
 	Ended     string   `json:"ended"`
 	Rows      int      `json:"rows"`
@@ -87,14 +94,18 @@ func TestClients(t *testing.T) {
 			want := outcome{Single: client.Valid, Batch: []string{client.Valid, client.Invalid}, SentWhole: true,
 				Ended: "completed", Rows: rows, Valid: job.Counts[client.Valid], Refused: http.StatusUnauthorized,
 				Event: "bulk.finished", Forged: "refused"}
-			want.Control, want.Job = got.Control, got.Job
+			want.Control, want.Job, want.Large = got.Control, got.Job, got.Large
 			require.Equal(t, want, got)
 			require.Contains(t, got.Control, "refused", "of an acceptance it is a refusal")
-			uploads++
+			server.get(ctx, t, "/v1/verify/bulk/"+got.Large, &job)
+			require.Equal(t, largeRows, job.Total)
+			require.EqualValues(t, cuts, proxy.cut.Load(), "the upload was cut")
+			require.Less(t, proxy.taken.Load(), largeSize(t, server)*5/4, "little was sent twice")
+			uploads += 2
 			var listed struct{ Jobs []struct{ Status string } }
 			server.get(ctx, t, "/v1/verify/bulk", &listed)
 			require.Len(t, listed.Jobs, uploads, "an upload that was repeated is one job")
-			require.Len(t, proxy.lost, 3, "each POST was repeated")
+			require.Len(t, proxy.lost, 4, "each POST was repeated")
 		})
 	}
 }
@@ -117,6 +128,14 @@ func useGo(ctx context.Context, t *testing.T, of task) (got outcome) {
 		Parts:    map[string]string{"details": "true"},
 		Progress: func(sent, total int64) { got.SentWhole = sent == total }})
 	require.NoError(t, err)
+	large, err := os.Open(of.Large)
+	require.NoError(t, err)
+	defer large.Close()
+	largeJob, err := c.Upload(ctx, client.Upload{Filename: "large.csv", List: large,
+		Parts:    map[string]string{"start": "false"},
+		Progress: func(sent, total int64) { got.SentWhole = got.SentWhole && sent <= total }})
+	require.NoError(t, err)
+	got.Large = largeJob.ID
 	job, err = c.Wait(ctx, job.ID, nil)
 	require.NoError(t, err)
 	got.Job, got.Ended = job.ID, job.Status
@@ -227,6 +246,14 @@ func startDemo(ctx context.Context, t *testing.T) (of task) {
 	case <-ended:
 		t.Fatalf("the demo ended: %s", &words)
 	}
+	of.Large = filepath.Join(t.TempDir(), "large.csv")
+	filler := strings.Repeat("x", 50_000)
+	var list strings.Builder
+	list.WriteString("email,filler\n")
+	for row := range largeRows {
+		fmt.Fprintf(&list, "a%d@large.example,%s\n", row, filler)
+	}
+	require.NoError(t, os.WriteFile(of.Large, []byte(list.String()), 0o600))
 	hook, err := webhooks.NewWebhook(secret)
 	require.NoError(t, err)
 	now := time.Now()
@@ -251,11 +278,64 @@ func (of task) get(ctx context.Context, t *testing.T, path string, into any) {
 	require.NoError(t, json.NewDecoder(answer.Body).Decode(into))
 }
 
-// failingProxy passes requests on, and loses the first answer to the POSTs of each path.
+// largeSize is the size of the large list in bytes.
+func largeSize(t *testing.T, of task) int64 {
+	t.Helper()
+	info, err := os.Stat(of.Large)
+	require.NoError(t, err)
+	return info.Size()
+}
+
+// failingProxy passes requests on, and loses the first answer to the POSTs of each path. The first PATCHes lose their
+// connection after 7 MiB.
 type failingProxy struct {
 	*httptest.Server
-	mu   sync.Mutex
-	lost map[string]bool // paths; guarded by mu
+	mu    sync.Mutex
+	lost  map[string]bool // paths; guarded by mu
+	cut   atomic.Int64    // PATCHes that were cut
+	taken atomic.Int64    // bytes of all PATCHes
+}
+
+// cutBody is the body of a PATCH. It ends with an error, unless it is to be passed on whole.
+type cutBody struct {
+	io.ReadCloser
+	p    *failingProxy
+	left int64 // until the cut; negative: none
+}
+
+func (b *cutBody) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	if b.left > 0 {
+		p = p[:min(int64(len(p)), b.left)]
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.p.taken.Add(int64(n))
+	if b.left > 0 {
+		b.left -= int64(n)
+	}
+	return n, err
+}
+
+// cutPatches cuts the connections of the first PATCHes on both sides.
+func (p *failingProxy) cutPatches(forward http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPatch {
+			forward.ServeHTTP(w, r)
+			return
+		}
+		body := &cutBody{ReadCloser: r.Body, p: p, left: -1}
+		r.Body = body
+		if p.cut.Load() < cuts {
+			p.cut.Add(1)
+			body.left = 7 << 20
+		}
+		forward.ServeHTTP(w, r)
+		if body.left == 0 {
+			panic(http.ErrAbortHandler) // the connection is closed without an answer
+		}
+	})
 }
 
 func newFailingProxy(t *testing.T, server string) *failingProxy {
@@ -272,7 +352,7 @@ func newFailingProxy(t *testing.T, server string) *failingProxy {
 		answer.Header.Set("Retry-After", "1")
 		return nil
 	}
-	p.Server = httptest.NewServer(forward)
+	p.Server = httptest.NewServer(p.cutPatches(forward))
 	t.Cleanup(p.Close)
 	return p
 }

@@ -101,7 +101,7 @@ export function DataTable<T>({ label, columns, rows, keyOf, empty, pages: served
         </Group>
       )}
       {found === 0 ? (
-        ((!text && empty) ?? <Empty icon="search" title={text ? `Nothing found for "${text}"` : "Nothing here"} />)
+        text ? <Empty icon="search" title={`Nothing found for "${text}"`} /> : (empty ?? <Empty icon="search" title="Nothing here" />)
       ) : (
         <Rows
           label={label}

@@ -69,6 +69,23 @@ export function dialects(step) {
     }
   });
 
+  step("JSON lines are shown by their members, of which one is chosen", async ({ page }) => {
+    const list = '{"id":1,"home":"ann@home.example","work":"ann@work.example"}\n{"work":"bo@work.example","note":"a, b"}\n';
+    await choose(page, "people.jsonl", Buffer.from(list));
+    await page.getByText("JSON lines, one object a line.").waitFor();
+    const first = page.getByRole("region", { name: "First rows of the list" });
+    assert.deepEqual(await first.locator("th").allTextContents(), ["id", "home", "work addresses", "note"]);
+    assert.deepEqual(await first.locator("tbody tr").nth(1).locator("td").allTextContents(), ["", "", "bo@work.example", "a, b"]);
+    await page.getByRole("combobox", { name: "E-mail column" }).click();
+    assert.deepEqual(await page.getByRole("option", { name: /\(\d\)$/ }).allTextContents(), ["id (1)", "home (2)", "work (3)"]);
+    await page.getByRole("option", { name: "home (2)" }).click();
+    await upload(page);
+    const job = await ready(page);
+    assert.deepEqual([job.filename, job.email_column, job.total_rows, job.blank_rows], ["people.jsonl", "home", 2, 1]);
+    assert.deepEqual(job.preview.columns, ["id", "home", "work", "note"]);
+    await nav(page, "Jobs");
+  });
+
   step("a column without addresses is refused, and another is chosen", async ({ page }) => {
     const list = Buffer.from("Name;E-Mail;City\r\nAnn;ann@shop.example;Bonn\r\nBo;bo@shop.example;Graz\r\nCy;cy@shop.example;Wien\r\n");
     await choose(page, "wrong.csv", list);

@@ -47,6 +47,9 @@ export function duration(seconds: number): string {
   return rest === 0 ? `${Math.floor(s / n)} ${big}` : `${Math.floor(s / n)} ${big} ${rest} ${small}`;
 }
 
+/** daysOf is a time span in a sentence: 7 days; one that is not of whole days as duration says it. */
+export const daysOf = (seconds: number) => (seconds % 86400 === 0 ? counted(seconds / 86400, "day") : duration(seconds));
+
 /** soon is a wait as people say it: in 20 seconds, in about an hour. */
 export function soon(seconds: number): string {
   const units: [string, number][] = [

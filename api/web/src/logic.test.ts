@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Result, Schemas } from "./api/client";
 import { ApiError, errorOf, take } from "./api/client";
 import { groupFindings } from "./findings";
-import { bytes, day, duration, exactly, share, ticks, when } from "./format";
+import { bytes, day, daysOf, duration, exactly, share, ticks, when } from "./format";
 import { browserName } from "./pages/Account";
 import { examples, variableOf } from "./pages/examples";
 import { condition, labelled, meter, together } from "./pages/Cluster";
@@ -34,6 +34,11 @@ describe("format", () => {
     [3600, "1 h"],
     [90_000, "1 d 1 h"],
   ])("duration(%i) = %s", (s, want) => expect(duration(s)).toBe(want));
+  it.each([
+    [86_400, "1 day"],
+    [604_800, "7 days"],
+    [90_000, "1 d 1 h"],
+  ])("daysOf(%i) = %s", (s, want) => expect(daysOf(s)).toBe(want));
   it.each([
     [1, "1 byte"],
     [1500, "1.5 KB"],

@@ -4,7 +4,7 @@ import { useRouter } from "@tanstack/react-router";
 import { useEffect, useRef, useState, type DragEvent } from "react";
 import { api, take, type Job, type JobStatus } from "../api/client";
 import { isOver, jobsPage, recentJobs, session } from "../api/queries";
-import { bytes, counted, duration } from "../format";
+import { bytes, counted, daysOf } from "../format";
 import { Ask, Busy, Empty, Icon, Loaded, Page, Panel, To, Trouble } from "../parts";
 import { DataTable } from "../parts/DataTable";
 import { jobColumns, StateFilter, titleOf, useJobsSearch } from "../parts/JobTable";
@@ -20,7 +20,7 @@ export function Lists() {
   return (
     <Page
       title="Jobs"
-      note={`Upload a list; every row comes back with its verdict, in the same order, with all its other columns.${kept ? ` Results are kept for ${duration(kept)}.` : ""}`}
+      note={`Upload a list; every row comes back with its verdict, in the same order, with all its other columns.${kept ? ` Results are kept for ${daysOf(kept)}.` : ""}`}
     >
       {first ? <Prepare key={`${chosen.length} ${first.file.name}`} list={first} more={chosen.length - 1} /> : <Take />}
       <Jobs />
@@ -64,7 +64,7 @@ function Take() {
           <input
             type="file"
             multiple
-            accept={".csv,.tsv,.txt,.gz,.zst,.zip,text/csv,text/plain,application/gzip,application/zip,application/zstd," + workbooks.join()}
+            accept={".csv,.tsv,.txt,.jsonl,.ndjson,.gz,.zst,.zip,text/csv,text/plain,application/gzip,application/zip,application/zstd," + workbooks.join()}
             onChange={(e) => {
               const files = [...(e.currentTarget.files ?? [])];
               e.currentTarget.value = ""; // the same name may be chosen again
@@ -78,7 +78,7 @@ function Take() {
             Drop lists here, or choose files
           </Text>
           <Text component="span" c="dimmed" size="sm" display="block">
-            CSV with comma, semicolon, tab or pipe; plain, gzip, zstd or zip; Excel workbooks (.xlsx); up to 5,000,000 addresses
+            CSV with comma, semicolon, tab or pipe, or JSON lines; plain, gzip, zstd or zip; Excel workbooks (.xlsx); up to 5,000,000 addresses
           </Text>
         </label>
       )}
@@ -206,7 +206,7 @@ function Form({ list, seen }: { list: Chosen; seen: Preview | null }) {
 
   function send() {
     if (part === null) return;
-    const id = start(file, { ...options, columnCheck: undefined, column: part, hasHeader, delimiter: seen ? delimiterPart(seen.delimiter) : undefined }, (job) => {
+    const id = start(file, { ...options, columnCheck: undefined, column: part, hasHeader, delimiter: seen?.delimiter ? delimiterPart(seen.delimiter) : undefined }, (job) => {
       client.setQueryData(["job", job.job_id], job);
       void client.invalidateQueries({ queryKey: ["jobs"] });
       if (router.state.location.pathname !== "/lists" || allChosen().length > 0) return; // its user does something else
@@ -223,7 +223,7 @@ function Form({ list, seen }: { list: Chosen; seen: Preview | null }) {
           <Group gap="lg" align="flex-end">
             <Select
               label="E-mail column"
-              data={titles.map((t, i) => ({ value: String(i), label: t.trim() ? `${t} (${i + 1})` : `Column ${i + 1}` }))}
+              data={titles.slice(0, seen.fields).map((t, i) => ({ value: String(i), label: t.trim() ? `${t} (${i + 1})` : `Column ${i + 1}` }))}
               value={column}
               onChange={(v) => setColumn(v ?? "")}
               allowDeselect={false}
@@ -232,7 +232,7 @@ function Form({ list, seen }: { list: Chosen; seen: Preview | null }) {
               w="18rem"
               maw="100%"
             />
-            <Switch label="The first row is a header" checked={hasHeader} onChange={(e) => setHasHeader(e.currentTarget.checked)} />
+            {seen.delimiter && <Switch label="The first row is a header" checked={hasHeader} onChange={(e) => setHasHeader(e.currentTarget.checked)} />}
           </Group>
           <div ref={table} className="scroll" tabIndex={0} role="region" aria-label="First rows of the list">
             <Table withTableBorder withColumnBorders fz="sm">
@@ -270,7 +270,7 @@ function Form({ list, seen }: { list: Chosen; seen: Preview | null }) {
         </>
       )}
       <Text size="sm" role="status">
-        {seen && <>Delimiter: {delimiterNames[seen.delimiter] ?? seen.delimiter}. </>}
+        {seen && (seen.delimiter ? <>Delimiter: {delimiterNames[seen.delimiter] ?? seen.delimiter}. </> : "JSON lines, one object a line. ")}
         What the server reads is shown with its exact price before the job starts.
       </Text>
       {tooLarge && <Trouble error={new Error(`The file is over ${bytes(visit.service.max_upload_bytes)}: split it, or compress it with gzip.`)} />}

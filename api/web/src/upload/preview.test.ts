@@ -20,6 +20,23 @@ describe("parse", () => {
   it("stops at the most", () => expect(parse("a\nb\nc\n", ",", 2)).toEqual([["a"], ["b"]]));
 });
 
+describe("JSON lines", () => {
+  it("show their members, and choose among those of the first object", () =>
+    expect(preview(utf8('{"id":1,"mail":"ann@x.example","tags":["a"]}\n\n{"work":"bo@x.example","mail":null}\n{"id":'))).toEqual({
+      delimiter: "",
+      header: ["id", "mail", "tags", "work"],
+      rows: [
+        ["1", "ann@x.example", '["a"]'],
+        ["", "", "", "bo@x.example"],
+      ],
+      column: 1,
+      certain: false,
+      fields: 3,
+    }));
+  it("have their addresses in email", () => expect(preview(utf8('\n{"a":"x@y.example","email":"z"}\n'))).toMatchObject({ column: 1, certain: true }));
+  it("need a first object with addresses", () => expect(preview(utf8('{"a":1}\n{"b":"x@y.example"}\n')).column).toBe(-1));
+});
+
 describe("columns", () => {
   it.each([
     [["name", "email"], 1],

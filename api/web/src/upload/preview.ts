@@ -2,11 +2,12 @@
 // is its reading of delimiters, quotes and columns.
 
 export interface Preview {
-  delimiter: string;
+  delimiter: string; // empty for JSON lines
   rows: string[][]; // the first ones, the header not among them
   header: string[] | null;
   column: number; // of the addresses; -1 where none was found
   certain: boolean; // the server would find the same column by itself
+  fields?: number; // of JSON lines: the first so many columns are of the first object, which must have the addresses
 }
 
 type Encoding = "utf-8" | "utf-16le" | "utf-16be" | "windows-1252" | "macintosh";
@@ -113,6 +114,7 @@ export function columnSeen(rows: readonly string[][]): { column: number; cells: 
 /** preview reads the beginning of a list. */
 export function preview(bytes: Uint8Array, shown = 8): Preview {
   let text = decode(bytes).replace(/^\uFEFF/, "");
+  if (text.trimStart().startsWith("{")) return previewObjects(text, shown);
   const newline: Newline = endsWithCR(text) ? "\r" : "\n";
   let candidates = delimiters;
   const sep = (newline === "\r" ? /^sep=([,;\t|])(?:\r|$)/i : /^sep=([,;\t|])(?:\r?\n|\r?$)/i).exec(text);
@@ -127,6 +129,34 @@ export function preview(bytes: Uint8Array, shown = 8): Preview {
   }
   return guess(text, candidates, newline, shown);
 }
+
+/** previewObjects reads JSON lines up to the first that is no object, or is cut: their members in the order in which they come. */
+function previewObjects(text: string, shown: number): Preview {
+  const header: string[] = [];
+  const rows: string[][] = [];
+  let fields = 0;
+  for (const line of text.split("\n").filter((l) => l.trim())) {
+    const object = objectOf(line);
+    if (!object || rows.length === shown) break;
+    for (const name of Object.keys(object)) if (!header.includes(name)) header.push(name);
+    if (rows.length === 0) fields = header.length;
+    rows.push(header.map((name) => cellOf(object[name])));
+  }
+  const named = columnNamed(header.slice(0, fields));
+  const column = named >= 0 ? named : columnSeen(rows.map((r) => r.slice(0, fields))).column;
+  return { delimiter: "", header, rows, column, certain: named >= 0, fields };
+}
+
+function objectOf(line: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === "object" && !Array.isArray(value) ? (value as Record<string, unknown> | null) : null;
+  } catch {
+    return null;
+  }
+}
+
+const cellOf = (value: unknown) => (typeof value === "string" ? value : value == null ? "" : JSON.stringify(value));
 
 const looked = 100; // records by which a guess is made
 

@@ -3,7 +3,6 @@ package prober
 import (
 	"context"
 	"errors"
-	"syscall"
 	"time"
 
 	"probity/store/cache"
@@ -15,13 +14,6 @@ const (
 	budgetRetryDelay = time.Second // after a budget could not be written
 )
 
-// logUnsaved logs a failed write. That the disk is full is told once, by its room or by the command that ends.
-func (p *Prober) logUnsaved(what string, err error) {
-	if !errors.Is(err, syscall.ENOSPC) {
-		p.cfg.Log.Error(what, "error", err)
-	}
-}
-
 // leaseLoop grants requested leases.
 func (p *Prober) leaseLoop(ctx context.Context) {
 	for {
@@ -31,7 +23,7 @@ func (p *Prober) leaseLoop(ctx context.Context) {
 		case <-p.env.BudgetLog.Requested():
 		}
 		for err := p.env.BudgetLog.GrantLeases(time.Now()); err != nil; err = p.env.BudgetLog.GrantLeases(time.Now()) {
-			p.logUnsaved("budgets not saved: queues that need a lease wait", err)
+			p.cfg.Log.Error("budgets not saved: queues that need a lease wait", "error", err)
 			select {
 			case <-ctx.Done():
 				return
@@ -51,7 +43,7 @@ func (p *Prober) maintain(ctx context.Context) {
 		now := time.Now()
 		if err := p.cfg.Cache.PutBudgets([]cache.Budget{heartbeat(now.Add(maintainEvery +
 			maintainEvery/2))}); err != nil {
-			p.logUnsaved("heartbeat not saved", err)
+			p.cfg.Log.Error("heartbeat not saved", "error", err)
 		}
 		select {
 		case <-ctx.Done():

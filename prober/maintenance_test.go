@@ -1,11 +1,6 @@
 package prober
 
 import (
-	"bytes"
-	"fmt"
-	"io/fs"
-	"log/slog"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,17 +33,4 @@ func TestCacheFilterIsBuiltAtStart(t *testing.T) {
 		b.stop()
 		require.NoError(t, b.cache.Close())
 	})
-}
-
-// TestFullDiskIsLoggedByItsRoomAlone: what cannot be written meanwhile says nothing each second or minute; any other
-// failure does.
-func TestFullDiskIsLoggedByItsRoomAlone(t *testing.T) {
-	var log bytes.Buffer
-	p := &Prober{cfg: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}}
-	p.logUnsaved("budgets not saved", fmt.Errorf("cache budgets: %w",
-		&fs.PathError{Op: "write", Path: "000004.log", Err: syscall.ENOSPC}))
-	require.Empty(t, log.String())
-	p.logUnsaved("budgets not saved", fmt.Errorf("cache budgets: %w",
-		&fs.PathError{Op: "write", Path: "000004.log", Err: syscall.EIO}))
-	require.Contains(t, log.String(), "budgets not saved")
 }

@@ -10,6 +10,7 @@ import (
 	"probity/internal/buildinfo"
 	"probity/internal/console"
 	"probity/internal/loglimit"
+	"probity/store/diskroom"
 )
 
 type serveCmd struct{ app.ServeFlags }
@@ -44,7 +45,7 @@ func (c *proberCmd) Run(ctx context.Context, con *console.IO) error {
 }
 
 // newProcess returns what a process begins with. It logs at info level, or everything with --verbose, as text or json.
-// Repeated warnings and errors are limited to a few lines a second.
+// Repeated warnings and errors are limited to a few lines a second, and a full disk is told once.
 func newProcess(con *console.IO, format string) app.Process {
 	level := slog.LevelInfo
 	if con.Verbose {
@@ -55,6 +56,6 @@ func newProcess(con *console.IO, format string) app.Process {
 	if format == "json" {
 		lines = slog.NewJSONHandler(con.Err, options)
 	}
-	return app.Process{Build: buildinfo.Current(), Log: slog.New(loglimit.New(lines)), Disk: con.Files(),
-		Registry: prometheus.NewRegistry(), Hangups: con.Hangups}
+	return app.Process{Build: buildinfo.Current(), Log: slog.New(loglimit.New(diskroom.Quiet(lines))),
+		Disk: con.Files(), Registry: prometheus.NewRegistry(), Hangups: con.Hangups}
 }

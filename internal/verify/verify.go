@@ -22,6 +22,7 @@ import (
 	"probity/internal/console"
 	"probity/internal/memlimit"
 	"probity/internal/nodeflags"
+	"probity/store/diskroom"
 )
 
 // Command verifies addresses or a list.
@@ -52,7 +53,7 @@ func (c *Command) AfterApply(parsed *kong.Context) error {
 // Run verifies addresses or a list.
 func (c *Command) Run(ctx context.Context, con *console.IO) error {
 	memlimit.Adjust(ctx, memoryLimit)
-	log := con.Log()
+	log := slog.New(diskroom.Quiet(con.Log().Handler()))
 	c.Warm = true // the age of a source is not known here
 	file, isList := c.listTarget()
 	var err error

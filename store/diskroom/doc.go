@@ -11,4 +11,5 @@
 //  4. A sync that failed for want of room is never repeated, because its bytes may be lost: it waits until the process
 //     ends.
 //  5. Reads and deletions never wait.
+//  6. A log behind Quiet has no FullError but the one that its room tells.
 package diskroom

@@ -133,7 +133,7 @@ func (r *Room) fillBallast() error {
 		return nil
 	}
 	if use, err := r.disk.GetDiskUsage(r.dir); err == nil && use.AvailBytes < 2*uint64(r.ballast) {
-		return &FullError{fmt.Errorf("%d bytes are free: %w", use.AvailBytes, syscall.ENOSPC)}
+		return fmt.Errorf("%d bytes are free: %w", use.AvailBytes, syscall.ENOSPC)
 	}
 	f, err := r.disk.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {

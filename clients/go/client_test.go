@@ -134,6 +134,26 @@ func TestListIsSentWholeAgain(t *testing.T) {
 	})
 }
 
+// TestResumedUploadGivesUpWhereNothingArrives: a large list goes on at the server's offset, Retry-After holds, and
+// attempts are counted from the last that sent something.
+func TestResumedUploadGivesUpWhereNothingArrives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nothing, some := answer(200, "", `{"offset":0}`), answer(200, "", `{"offset":5}`)
+		c, a := clientOf(answer(201, "", `{"upload_id":"u1"}`), nothing, broken, some, answer(503, "20", ""), some,
+			broken, some, answer(409, "", `{"detail":"another request uses it"}`), some, broken)
+		began := time.Now()
+		list := strings.NewReader(strings.Repeat("x", resumedFrom))
+		_, err := c.Upload(t.Context(), Upload{Filename: "list.csv", List: list})
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		require.Equal(t, 27*time.Second, time.Since(began), "1 s, then Retry-After, 2 s and 4 s")
+		require.Empty(t, a.next)
+		last := a.requests[len(a.requests)-1]
+		require.Equal(t, "PATCH /v1/uploads/u1", last.Method+" "+last.URL.Path)
+		require.Equal(t, "5", last.Header.Get("Upload-Offset"))
+		require.Len(t, a.bodies[len(a.bodies)-1], resumedFrom-5)
+	})
+}
+
 // TestWebhooksOfOthersAreRefused: only what one of the secrets signed lately is read.
 func TestWebhooksOfOthersAreRefused(t *testing.T) {
 	const secret, other = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_AAAA9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

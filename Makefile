@@ -25,7 +25,7 @@ PAGE := api/web/dist/.built
 
 .DEFAULT_GOAL := build
 .PHONY: help demo build check recording test test-web test-race test-calm test-rest test-fuzz race nightly bench bench-peers \
-	fleet kills serve-kills resumable fair torture makespan versions tenants history why rowcost hostile mta receivers published generators openapi release release-test packaged bare rehearse fuzz web \
+	fleet kills serve-kills resumable fair torture makespan versions tenants history why rowcost hostile mta receivers published generators facades openapi release release-test packaged bare rehearse fuzz web \
 	charts deploycheck house generate licences vulncheck clean root pictures vitals
 
 # The parts of make test, in the order in which they begin.
@@ -102,7 +102,7 @@ race: ## what make test runs without the race detector because it takes long, wi
 
 # Goes on after a target that failed, and fails at the end.
 nightly: ## every long target and make test, one after another, with a table at the end; as root
-	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history pages why rowcost bench torture serve-kills resumable rehearse mta receivers published generators openapi vitals release-test packaged bare fleet kills
+	@MAKE="$(MAKE)" sh tools/nightly.sh test race fuzz deploycheck versions makespan tenants hostile fair history pages why rowcost bench torture serve-kills resumable rehearse mta receivers published generators facades openapi vitals release-test packaged bare fleet kills
 
 vitals: build ## how fast a job's page is there on a slow line and a slow machine; needs a browser
 	node api/web/e2e/vitals.mjs bin/probity
@@ -186,6 +186,9 @@ published: ## the module under another name, fetched and installed from a module
 # A module of its own, as ogen and oapi-codegen bring many others.
 generators: ## clients made from the API's description by ogen and oapi-codegen, compiled, and a call with each
 	$(GO) -C tools/generators test -count=1 -v -timeout 20m ./...
+
+facades: build ## the published clients of other verifiers against this server, on loopback; needs Node
+	cd tools/facades && npm ci --silent && node --test --test-timeout=120000 facades.test.mjs
 
 # From the newest commit. A module of its own: nfpm makes the packages.
 release: $(PAGE) ## bin/release: archives, .deb, .rpm, what is in them, checksums, of the newest commit

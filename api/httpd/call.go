@@ -102,6 +102,16 @@ func (s *Server) handleExpectContinue(ctx *fasthttp.RequestCtx) int {
 	return ctx.Response.StatusCode()
 }
 
+// handleFront answers a request of a connection: with Front, if there is one. A request whose framing is refused is
+// not for it, because what it makes of the request could be framed well.
+func (s *Server) handleFront(ctx *fasthttp.RequestCtx) {
+	if s.cfg.Front == nil || checkFraming(&ctx.Request.Header) != nil {
+		s.Handle(ctx)
+		return
+	}
+	s.cfg.Front(ctx, s.Handle)
+}
+
 // Handle answers a request.
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	c := s.beginCall(ctx)

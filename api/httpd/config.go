@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"net/netip"
 	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
 // Config has the limits of a server. The zero value is usable: every field names its default.
@@ -20,6 +22,9 @@ type Config struct {
 	HeaderTimeout time.Duration // to send the header, and the whole of a small body; default 10 s
 	IdleTimeout   time.Duration // between two requests of a connection; default 75 s
 	StallTimeout  time.Duration // for 16 KiB of an upload, or one write of a download; default 60 s
+
+	// Front is given each well-framed request, and the handler that answers it; default: the handler answers all.
+	Front func(*fasthttp.RequestCtx, fasthttp.RequestHandler)
 
 	// NoDate leaves the Date header out: its clock is a goroutine outside a synctest bubble.
 	NoDate bool

@@ -79,7 +79,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	// second does not know trusted proxies, and the third covers a whole download.
 	s.fast = &fasthttp.Server{
 		NoDefaultServerHeader:        true,
-		Handler:                      s.Handle,
+		Handler:                      s.handleFront,
 		ErrorHandler:                 s.refuseUnreadable,
 		HeaderReceived:               s.headerReceived,
 		ExpectHandler:                s.handleExpectContinue,

@@ -27,6 +27,7 @@ func TestWrongFlags(t *testing.T) {
 		{"serve coordinator", "--cors-origin=www.example.com"},
 		{"serve", "--cors-origin=https://www.example.com/page"},
 		{"serve", "--cors-origin=*"},
+		{"serve coordinator", "--facades=kickbox,kickboxx"},
 		{"serve coordinator", "--listen=8080"},
 		{"serve", "--listen=127.0.0.1:99999"},
 		{anything, "--admin-listen=127.0.0.1"},

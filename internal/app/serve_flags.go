@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"probity/api/facade"
 	"probity/internal/nodeflags"
 	"probity/internal/tlsfront"
 	"probity/store"
@@ -28,6 +29,7 @@ type ServeFlags struct {
 	InitialCredits        int64          `help:"Credits of the admin that an empty store is given." default:"1000000"`
 	AdminEmail            string         `help:"E-mail of that admin." default:"admin@localhost.localdomain"`
 	FirstKey              string         `help:"New file for an API key of that admin, with all scopes." type:"path" placeholder:"FILE"`
+	Facades               []string       `help:"Other verifiers whose clients may call the server: zerobounce, neverbounce, kickbox, reacher." sep:"," placeholder:"NAME,..."`
 	PublishDocs           bool           `help:"Serve /docs and /openapi.json." default:"true" negatable:""`
 	PublicPerDay          int            `help:"Anonymous verifications a day, of all clients together." default:"1000"`
 	DiskFloor             int64          `help:"Free bytes below which uploads are refused." default:"1073741824"`
@@ -54,6 +56,9 @@ func (s *ServeFlags) Validate() error {
 	}
 	for _, origin := range s.CORSOrigin {
 		errs = append(errs, checkOrigin(origin))
+	}
+	if _, err := facade.New(s.Facades); err != nil {
+		errs = append(errs, fmt.Errorf("--facades: %w", err))
 	}
 	for _, name := range s.ACMEDomain {
 		errs = append(errs, checkName("acme-domain", name))

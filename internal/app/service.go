@@ -17,6 +17,7 @@ import (
 	"probity/api"
 	"probity/api/activity"
 	"probity/api/adminlistener"
+	"probity/api/facade"
 	"probity/api/feedback"
 	"probity/api/httpd"
 	"probity/api/record"
@@ -194,9 +195,14 @@ func (s *Service) Open() (err error) {
 	s.warnAtStart()
 	s.activity = activity.New(activity.Config{Metrics: s.Registry, Views: s.node.nodeViews(), Jobs: s.node.Store,
 		Log: s.Log})
+	facades, err := facade.New(c.Facades)
+	if err != nil {
+		return err
+	}
 	s.server, err = api.New(api.Config{PublicURL: c.PublicURL, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
 		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor,
-		Config: httpd.Config{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.Config()}},
+		Config: httpd.Config{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.Config(),
+			Front: facades.Handle}},
 		api.Deps{Store: s.node.Store, Coordinator: s.node.Coordinator, Callbacks: s.callbacks, FS: s.room.Files(),
 			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: s.node.report, Views: s.node.nodeViews(),
 				Findings: findings(s.node.audit), Activity: s.activity},

@@ -1,8 +1,11 @@
 package api
 
 import (
+	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -17,7 +20,7 @@ import (
 func TestFacadesAreAnsweredByTheAPI(t *testing.T) {
 	facades, err := facade.New([]string{"kickbox", "neverbounce"})
 	require.NoError(t, err)
-	w := newTestServer(t, func(c *Config) { c.Front = facades.Handle })
+	w := newTestServer(t, func(c *Config) { c.Front = facades })
 	call := func(path, key string, body io.Reader) (int, http.Header, map[string]any) {
 		t.Helper()
 		req, err := http.NewRequest("POST", w.base+facade.Prefix+path, body)
@@ -65,8 +68,51 @@ func TestFacadesAreAnsweredByTheAPI(t *testing.T) {
 	require.Contains(t, m["message"], "email is missing")
 	require.EqualValues(t, initialCredits-3, w.get("/v1/credits", w.key).json(t)["balance"])
 
+	// an address that is not a string
+	status, _, m = call("kickbox/v2/verify", w.key, strings.NewReader(`{"email":12}`))
+	require.Equal(t, 422, status, m)
+	require.Contains(t, m["message"], "email must be a string")
+	_, _, m = call("neverbounce/v4/single/check", w.key, strings.NewReader(`{"email":true}`))
+	require.Equal(t, "general_failure", m["status"], m)
+	require.EqualValues(t, initialCredits-3, w.get("/v1/credits", w.key).json(t)["balance"])
+
 	status, _, _ = call("zerobounce/v2/validate", w.key, nil) // not switched on
 	require.Equal(t, 404, status)
 	off := newTestServer(t, nil)
 	require.Equal(t, 404, off.get("/compat/kickbox/v2/balance", off.key).status)
+}
+
+// TestFacadesWithExpectContinue sends requests whose body waits for the server's word, with the key in the header and
+// in the body.
+func TestFacadesWithExpectContinue(t *testing.T) {
+	facades, err := facade.New([]string{"kickbox", "neverbounce"})
+	require.NoError(t, err)
+	w := newTestServer(t, func(c *Config) { c.Front = facades })
+	for _, c := range []struct{ path, key, body, want string }{
+		{"kickbox/v2/verify", w.key, `{"email":"jane@gmail.com"}`, `"deliverable"`},
+		{"neverbounce/v4.2/single/check", "", `{"key":"` + w.key + `","email":"jane@gmail.com"}`, `"valid"`},
+		{"neverbounce/v4.2/single/check", "", `{"key":"wrong","email":"jane@gmail.com"}`, `"auth_failure"`},
+		{"kickbox/v2/verify", w.key, strings.Repeat(" ", 1<<17), "over 65536 bytes"},
+	} {
+		conn, err := net.Dial("tcp", w.addr)
+		require.NoError(t, err)
+		fmt.Fprintf(conn, "POST %s%s HTTP/1.1\r\nHost: x\r\nAuthorization: token %s\r\n"+
+			"Expect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
+			facade.Prefix, c.path, c.key, len(c.body))
+		r := bufio.NewReader(conn)
+		line, err := r.ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "HTTP/1.1 100 Continue\r\n", line, c.path)
+		_, err = r.ReadString('\n')
+		require.NoError(t, err)
+		_, err = io.WriteString(conn, c.body)
+		require.NoError(t, err)
+		res, err := http.ReadResponse(r, nil)
+		require.NoError(t, err)
+		body, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		require.Contains(t, string(body), c.want)
+		require.NoError(t, conn.Close())
+	}
+	require.EqualValues(t, initialCredits-2, w.get("/v1/credits", w.key).json(t)["balance"])
 }

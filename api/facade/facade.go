@@ -59,14 +59,15 @@ func New(names []string) (*Facades, error) {
 	return f, nil
 }
 
-// Handle translates a request to a façade for next, and the answer of next for the client. Requests to other paths go
-// to next as they are.
+// Owns reports whether a request is to a façade.
+func (f *Facades) Owns(ctx *fasthttp.RequestCtx) bool {
+	_, found := f.operations[string(ctx.Request.URI().PathOriginal())]
+	return found && (ctx.IsGet() || ctx.IsPost())
+}
+
+// Handle translates a request to a façade for next, and the answer of next for the client.
 func (f *Facades) Handle(ctx *fasthttp.RequestCtx, next fasthttp.RequestHandler) {
-	o, found := f.operations[string(ctx.Request.URI().PathOriginal())]
-	if !found || !ctx.IsGet() && !ctx.IsPost() {
-		next(ctx)
-		return
-	}
+	o := f.operations[string(ctx.Request.URI().PathOriginal())]
 	p, err := readParameters(ctx)
 	o.rewrite(&ctx.Request, p, err != nil)
 	if err != nil {
@@ -148,7 +149,7 @@ func (o operation) translate(ctx *fasthttp.RequestCtx, p parameters, broken erro
 		send(ctx, status, o.vendor.balance(c))
 		return
 	}
-	a := answer{sent: p[o.vendor.emailName]}
+	a := answer{sent: p[o.vendor.emailName].text}
 	if err := json.Unmarshal(body, &a); err != nil {
 		panic("BUG: the verdict is not JSON: " + err.Error())
 	}

@@ -22,7 +22,21 @@ var (
 )
 
 // parameters are what a request names. Those that no façade reads are ignored, as the vendors ignore them.
-type parameters map[string]string
+type parameters map[string]parameter
+
+// parameter is the value of one.
+type parameter struct {
+	text string          // empty of an object or an array
+	raw  json.RawMessage // as it was sent in JSON; nil of a query or a form
+}
+
+// literal returns the value for a JSON document, as it was sent.
+func (p parameter) literal() any {
+	if p.raw != nil {
+		return p.raw
+	}
+	return p.text
+}
 
 // parse reads parameters from a query and a body, which is a JSON object or a form. The body's win.
 func parse(query, contentType string, body []byte) (parameters, error) {
@@ -48,14 +62,18 @@ func parse(query, contentType string, body []byte) (parameters, error) {
 		return nil, errUnreadable
 	}
 	for name, raw := range members {
-		var text string
-		if string(raw) == "null" {
+		value := parameter{raw: raw}
+		switch raw[0] {
+		case 'n': // null: as if it was not sent
 			delete(p, name)
-		} else if json.Unmarshal(raw, &text) == nil {
-			p[name] = text
-		} else if raw[0] != '{' && raw[0] != '[' {
-			p[name] = string(raw)
+			continue
+		case '"':
+			_ = json.Unmarshal(raw, &value.text) // it is a valid literal
+		case '{', '[':
+		default:
+			value.text = string(raw)
 		}
+		p[name] = value
 	}
 	return p, nil
 }
@@ -69,7 +87,7 @@ func (p parameters) addForm(text string) error {
 		if !utf8.ValidString(all[0]) {
 			return errUnreadable
 		}
-		p[name] = all[0]
+		p[name] = parameter{text: all[0]}
 	}
 	return nil
 }
@@ -77,7 +95,7 @@ func (p parameters) addForm(text string) error {
 // seconds returns the parameter timeout, which counts units, as whole seconds that a single verification may take. It
 // is 0 without one.
 func (p parameters) seconds(unit time.Duration) int64 {
-	n, err := strconv.ParseFloat(p["timeout"], 64)
+	n, err := strconv.ParseFloat(p["timeout"].text, 64)
 	if err != nil || unit == 0 || !(n > 0) {
 		return 0
 	}
@@ -87,7 +105,7 @@ func (p parameters) seconds(unit time.Duration) int64 {
 // keyOf returns the key of a request: the parameter of that name, or the header, whatever its scheme. An empty key is
 // one that is missing; several headers are none.
 func keyOf(p parameters, name string, headers [][]byte) string {
-	if key := p[name]; name != "" && key != "" {
+	if key := p[name].text; name != "" && key != "" {
 		return key
 	}
 	if len(headers) != 1 {

@@ -39,11 +39,12 @@ func vendors() []*vendor {
 
 func (v *vendor) key(p parameters, headers [][]byte) string { return keyOf(p, v.keyName, headers) }
 
-// body is the body of POST /v1/verify/single. An address that was not sent is left out, and refused there.
+// body is the body of POST /v1/verify/single. An address that was not sent is left out, and one
+// that is not a string is sent as it is: both are refused there.
 func (v *vendor) body(p parameters) string {
 	request := map[string]any{"details": true}
 	if email, sent := p[v.emailName]; sent {
-		request["email"] = email
+		request["email"] = email.literal()
 	}
 	if seconds := p.seconds(v.timeoutUnit); seconds > 0 {
 		request["timeout"] = seconds

@@ -89,8 +89,12 @@ func (s *Server) beginCall(ctx *fasthttp.RequestCtx) *Call {
 	return c
 }
 
-// handleExpectContinue answers "Expect: 100-continue": a request that is refused anyway is refused without its body.
+// handleExpectContinue answers "Expect: 100-continue": a request that is refused anyway is refused without its body,
+// except one of Front, whose body may contain the key.
 func (s *Server) handleExpectContinue(ctx *fasthttp.RequestCtx) int {
+	if s.frontOwns(ctx) {
+		return statusContinue
+	}
 	c := s.beginCall(ctx)
 	if c.admitErr == nil {
 		ctx.SetUserValue(callKey, c)
@@ -102,14 +106,19 @@ func (s *Server) handleExpectContinue(ctx *fasthttp.RequestCtx) int {
 	return ctx.Response.StatusCode()
 }
 
-// handleFront answers a request of a connection: with Front, if there is one. A request whose framing is refused is
-// not for it, because what it makes of the request could be framed well.
+// frontOwns reports whether Front answers a request. A request whose framing is refused is not for it, because what it
+// makes of the request could be framed well.
+func (s *Server) frontOwns(ctx *fasthttp.RequestCtx) bool {
+	return s.cfg.Front != nil && s.cfg.Front.Owns(ctx) && checkFraming(&ctx.Request.Header) == nil
+}
+
+// handleFront answers a request of a connection.
 func (s *Server) handleFront(ctx *fasthttp.RequestCtx) {
-	if s.cfg.Front == nil || checkFraming(&ctx.Request.Header) != nil {
-		s.Handle(ctx)
+	if s.frontOwns(ctx) {
+		s.cfg.Front.Handle(ctx, s.Handle)
 		return
 	}
-	s.cfg.Front(ctx, s.Handle)
+	s.Handle(ctx)
 }
 
 // Handle answers a request.

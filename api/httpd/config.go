@@ -23,11 +23,18 @@ type Config struct {
 	IdleTimeout   time.Duration // between two requests of a connection; default 75 s
 	StallTimeout  time.Duration // for 16 KiB of an upload, or one write of a download; default 60 s
 
-	// Front is given each well-framed request, and the handler that answers it; default: the handler answers all.
-	Front func(*fasthttp.RequestCtx, fasthttp.RequestHandler)
+	Front Front // default: none
 
 	// NoDate leaves the Date header out: its clock is a goroutine outside a synctest bubble.
 	NoDate bool
+}
+
+// Front answers well-framed requests with the answers to other requests.
+type Front interface {
+	// Owns reports whether Handle answers the request.
+	Owns(*fasthttp.RequestCtx) bool
+	// Handle answers a request that it owns. The handler answers what Handle makes of the request.
+	Handle(*fasthttp.RequestCtx, fasthttp.RequestHandler)
 }
 
 // WithDefaults fills in what is not set.

@@ -202,7 +202,7 @@ func (s *Service) Open() (err error) {
 	s.server, err = api.New(api.Config{PublicURL: c.PublicURL, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
 		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor,
 		Config: httpd.Config{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.Config(),
-			Front: facades.Handle}},
+			Front: facades}},
 		api.Deps{Store: s.node.Store, Coordinator: s.node.Coordinator, Callbacks: s.callbacks, FS: s.room.Files(),
 			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: s.node.report, Views: s.node.nodeViews(),
 				Findings: findings(s.node.audit), Activity: s.activity},

@@ -187,7 +187,7 @@ published: ## the module under another name, fetched and installed from a module
 generators: ## clients made from the API's description by ogen and oapi-codegen, compiled, and a call with each
 	$(GO) -C tools/generators test -count=1 -v -timeout 20m ./...
 
-facades: build ## the published clients of other verifiers against this server, on loopback; needs Node
+facades: build ## the published clients of other verifiers against this server, with verdicts of a simulated internet; needs Node
 	cd tools/facades && npm ci --silent && node --test --test-timeout=120000 facades.test.mjs
 
 # From the newest commit. A module of its own: nfpm makes the packages.

@@ -1,8 +1,9 @@
 package facade
 
 import (
-	"strings"
 	"time"
+
+	"probity/engine"
 )
 
 // The statuses of verdicts that vendors have plain words for.
@@ -63,16 +64,14 @@ func (a *answer) acceptsMail() bool {
 // connected reports whether a mail server answered.
 func (a *answer) connected() bool { return a.Details.Code != nil }
 
-// parts are the local part and the domain; nil of bad syntax.
+// parts are the local part and the domain that were probed, with the dots and the tag that a provider ignores; nil of
+// bad syntax.
 func (a *answer) parts() (local, domain *string) {
-	if a.Details.Normalized == nil {
+	address, err := engine.ParseTrimmed(a.sent)
+	if err != nil {
 		return nil, nil
 	}
-	at := strings.LastIndexByte(*a.Details.Normalized, '@')
-	if at < 0 {
-		return nil, nil
-	}
-	user, host := (*a.Details.Normalized)[:at], (*a.Details.Normalized)[at+1:]
+	user, host := address.Local(), address.Domain()
 	return &user, &host
 }
 

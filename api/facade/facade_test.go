@@ -169,6 +169,21 @@ func TestRefusalsHaveTheVendorsForm(t *testing.T) {
 	}
 }
 
+// TestPartsOfAnAddress requires the local part and the domain as the vendors give them: without the dots folded.
+func TestPartsOfAnAddress(t *testing.T) {
+	for sent, want := range map[string][]any{" Ann.Lee+news@Gmail.com": {"ann.lee+news", "gmail.com"},
+		"ann@bücher.example": {"ann", "xn--bcher-kva.example"}, "ann": {nil, nil}, "": {nil, nil}} {
+		normalized := "annlee@gmail.com"
+		a := answer{sent: sent}
+		a.Details.Normalized = &normalized
+		body, err := json.Marshal(kickboxVerdict(&a))
+		require.NoError(t, err)
+		var m map[string]any
+		require.NoError(t, json.Unmarshal(body, &m))
+		require.Equal(t, want, []any{m["user"], m["domain"]}, sent)
+	}
+}
+
 func TestUnknownNames(t *testing.T) {
 	_, err := New([]string{"kickbox", "kickboxx"})
 	require.ErrorContains(t, err, `"kickboxx": known are zerobounce, neverbounce, kickbox, reacher`)

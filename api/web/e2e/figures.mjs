@@ -132,8 +132,8 @@ function waitsOf(r, now) {
 const whyRows = (why, now) =>
   why.receivers.map((r) => [r.receiver, n(r.rows), waitsOf(r, now), r.opens_at ? moment(r.opens_at, now) : r.asking > 0 ? "open" : "not known", r.done_by ? moment(r.done_by, now) : "not known"]);
 
-const divided = (counts) => verdicts.filter((v) => counts[v] > 0).map((v) => `${v} ${share(counts[v], all(counts))}`).join(", ");
-const outcomeLines = (j) => [share(j.counts.VALID, all(j.counts)), ...verdicts.map((v) => `${n(j.counts[v])} ${share(j.counts[v], all(j.counts))}`)];
+const divided = (counts) => verdicts.map((v) => `${v} ${share(counts[v], all(counts))}`).join(", ");
+const outcomeLines = (j) => [`${share(j.counts.VALID, all(j.counts))} safe to send`, ...verdicts.flatMap((v) => [n(j.counts[v]), share(j.counts[v], all(j.counts))])];
 const downloadLines = (j, word, words, whole) => [j.counts.VALID, j.counts.VALID + j.counts.RISKY, j.counts.INVALID].map((x) => of(x, word, words)).concat(of(whole, "row"));
 
 function runningJob(j, why, now) {
@@ -175,7 +175,6 @@ function reasonsTab(j, { scores }, { reasons }, now) {
   const page = finishedJob(j, now);
   const meaning = new Map(reasons.map((r) => [r.reason, r]));
   const range = (i) => (i === 9 ? "90 to 100" : `${10 * i} to ${10 * i + 9}`);
-  page.lines.push(...scores.flatMap((rows, i) => (rows > 0 ? [n(rows), `${10 * i}`] : [`${10 * i}`])));
   page.labels.push(scores.flatMap((rows, i) => (rows > 0 ? [`score ${range(i)}: ${of(rows, "row")}`] : [])).join(", "));
   page.tables.Reasons = Object.entries(j.reasons)
     .sort((a, b) => b[1] - a[1])
@@ -276,7 +275,7 @@ function usage({ days, by_key: keys }, { balance, reserved }, { entries }, now) 
   return {
     title: "Usage and credits · Probity",
     lines: [n(balance), n(reserved), "Used in 30 days", n(sum(days, (d) => d.credits_used)), "90 days as CSV"],
-    labels: [],
+    labels: [`Credits used by day: ${n(sum(days, (d) => d.credits_used))} in 30 days`],
     tables: {
       "Credits by day": busy.map((d) => [day(d.date), n(d.credits_used), n(d.singles), d.credits_granted ? `+${n(d.credits_granted)}` : "—"]),
       "Credits by key and day": keys.map((k) => [k.key_id ? `${k.name} (…${k.last4})` : "Dashboard", day(k.date), n(k.singles), n(sum(Object.values(k.counts))), n(k.credits_used)]),

@@ -7,6 +7,10 @@ export const number = (n: number) => whole.format(n);
 /** counted is a number of things, in the right number. */
 export const counted = (n: number, one: string, more = one + "s") => `${whole.format(n)} ${n === 1 ? one : more}`;
 
+const short = new Intl.NumberFormat(locale, { notation: "compact" });
+/** compact is a number at an axis, such as 20K. */
+export const compact = (n: number) => short.format(n);
+
 export const decimal = (n: number) => one.format(n);
 
 /** share is a part of a whole in per cent; it says "<0.1 %" rather than 0 of what is there, and never rounds up to 100. */
@@ -82,6 +86,15 @@ export const day = (date: string) => dayOf(new Date(`${date}T00:00:00Z`), { time
 
 /** clock is the time of day. */
 export const clock = (at: Date) => at.toLocaleTimeString(locale, { hour: "2-digit", minute: "2-digit" });
+
+/** hour is a whole hour of the day. */
+export const hour = (at: Date) => at.toLocaleTimeString(locale, { hour: "numeric" });
+
+/** dayOfMonth is the day at a moment, without its year. */
+export const dayOfMonth = (at: Date) => dayOf(at, { year: undefined });
+
+/** zone is the name of the browser's time zone at a moment, such as CET. */
+export const zone = (at: number) => new Intl.DateTimeFormat(locale, { timeZoneName: "short" }).formatToParts(at).find((p) => p.type === "timeZoneName")!.value;
 
 /** shortDay leaves the year out. */
 export const shortDay = (date: string) => dayOf(new Date(`${date}T00:00:00Z`), { timeZone: "UTC", year: undefined });

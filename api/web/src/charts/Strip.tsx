@@ -4,6 +4,7 @@ import type { ReactNode } from "react";
 interface Cell {
   mark: string;
   name: string;
+  place: number | undefined;
   percent: number | undefined;
 }
 
@@ -28,16 +29,19 @@ export function Strip({ label, cells }: { label: string; cells: readonly Cell[] 
   );
 }
 
-/** Hours is the axis of time below strips: a mark at every sixth hour, where it stands. */
-export function Hours({ cells }: { cells: readonly Pick<Cell, "mark">[] }): ReactNode {
-  const marked = cells.flatMap((c, i) => (c.mark ? [i] : []));
+/** Hours is the axis of time below strips: a mark at every sixth hour of the clock. */
+export function Hours({ cells }: { cells: readonly Pick<Cell, "mark" | "place">[] }): ReactNode {
   return (
     <div className="hours" aria-hidden>
-      {marked.filter((_, n) => n % 6 === 0).map((i) => (
-        <span key={i} style={{ left: `${(i / cells.length) * 100}%` }}>
-          {cells[i]!.mark}
-        </span>
-      ))}
+      {cells.map(
+        (c, i) =>
+          c.place !== undefined &&
+          c.place % 6 === 0 && (
+            <span key={i} style={{ left: `${(i / cells.length) * 100}%` }}>
+              {c.mark}
+            </span>
+          ),
+      )}
     </div>
   );
 }

@@ -13,15 +13,13 @@ export function Account() {
   return (
     <Page title="Account" note={visit && `${visit.user.email}, ${visit.user.role}`}>
       {visit && (
-        <div className="panel">
-          <Stats>
-            <Stat name="Single checks a minute">{number(visit.effective_limits.single_per_minute)}</Stat>
-            <Stat name="Lists an hour">{number(visit.effective_limits.bulk_per_hour)}</Stat>
-            <Stat name="Account since">
-              <Moment at={visit.user.created_at} />
-            </Stat>
-          </Stats>
-        </div>
+        <Stats>
+          <Stat name="Single checks a minute">{number(visit.effective_limits.single_per_minute)}</Stat>
+          <Stat name="Lists an hour">{number(visit.effective_limits.bulk_per_hour)}</Stat>
+          <Stat name="Account since">
+            <Moment at={visit.user.created_at} />
+          </Stat>
+        </Stats>
       )}
       <Grid gap="lg">
         <Grid.Col span={{ base: 12, md: 5 }}>

@@ -39,7 +39,7 @@ export const noted = (a: Pick<Act, "action" | "note" | "about">) => (a.action.st
 
 const columns: Column<Act>[] = [
   { title: "Action", kind: "name", of: (a) => <b>{said[a.action] ?? a.action}</b> },
-  { title: "When", kind: "name", of: (a) => <When act={a} /> },
+  { title: "When", kind: "word", of: (a) => <When act={a} /> },
   { title: "Who", kind: "name", of: (a) => <Name text={a.by} /> },
   { title: "From", kind: "word", of: (a) => a.from },
   { title: "On what", kind: "name", of: (a) => (a.action === "sign in" ? null : <Name text={a.about || a.target} />) },

@@ -132,25 +132,23 @@ const total = (nodes: ClusterNode[], of: (n: ClusterNode) => number | undefined)
 function Health({ node: n, nodes }: { node: Schemas["Node"]; nodes: ClusterNode[] }) {
   const working = nodes.filter((o) => condition(o).tone === "good").length;
   return (
-    <div className="panel">
-      <Stats>
-        <Stat name="This server" note={n.not_ready_because ?? `up for ${duration((Date.now() - Date.parse(n.started_at)) / 1000)}`}>
-          {n.ready ? <span className="ink-good">ready</span> : <span className="ink-bad">not ready</span>}
-        </Stat>
-        <Stat name="Nodes at work" note={working < nodes.length ? <span className="ink-bad">{nodes.length - working} not</span> : undefined}>
-          {nodes.length === 0 ? "none" : `${working} of ${nodes.length}`}
-        </Stat>
-        <Stat name="Rows a second" note={`${number(total(nodes, (o) => o.rows))} under way`}>
-          {number(Math.round(total(nodes, (o) => o.rows_per_second)))}
-        </Stat>
-        <Stat name="Recipients asked" note={`${counted(total(nodes, (o) => o.ready_queues), "queue")}, ${counted(total(nodes, (o) => o.sessions), "open session")}`}>
-          {number(total(nodes, (o) => o.recipients))}
-        </Stat>
-        <Stat name="Memory" note={`${bytes(n.heap_bytes)} in use by Go`}>
-          {bytes(n.memory_bytes)}
-        </Stat>
-      </Stats>
-    </div>
+    <Stats>
+      <Stat name="This server" note={n.not_ready_because ?? `up for ${duration((Date.now() - Date.parse(n.started_at)) / 1000)}`}>
+        {n.ready ? <span className="ink-good">ready</span> : <span className="ink-bad">not ready</span>}
+      </Stat>
+      <Stat name="Nodes at work" note={working < nodes.length ? <span className="ink-bad">{nodes.length - working} not</span> : undefined}>
+        {nodes.length === 0 ? "none" : `${working} of ${nodes.length}`}
+      </Stat>
+      <Stat name="Rows a second" note={`${number(total(nodes, (o) => o.rows))} under way`}>
+        {number(Math.round(total(nodes, (o) => o.rows_per_second)))}
+      </Stat>
+      <Stat name="Recipients asked" note={`${counted(total(nodes, (o) => o.ready_queues), "queue")}, ${counted(total(nodes, (o) => o.sessions), "open session")}`}>
+        {number(total(nodes, (o) => o.recipients))}
+      </Stat>
+      <Stat name="Memory" note={`${bytes(n.heap_bytes)} in use by Go`}>
+        {bytes(n.memory_bytes)}
+      </Stat>
+    </Stats>
   );
 }
 

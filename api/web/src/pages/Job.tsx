@@ -2,14 +2,13 @@ import { Alert, Button, Grid, Group, Progress, Select, SegmentedControl, Stack, 
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useState, type FormEvent, type ReactNode } from "react";
-import { Donut } from "../charts/Donut";
-import { Scores } from "../charts/Scores";
+import { Scores } from "../charts/Bars";
 import { ApiError, api, take, type Job, type Schemas, type Status } from "../api/client";
 import { callback, credits, isOver, job as jobQuery, jobProviders, jobRows, reasons, rowsShown, session, type FoundRow } from "../api/queries";
 import { bytes, counted, decimal, duration, exactly, number, share } from "../format";
 import { Ask, Badge, CopyButton, Cut, Empty, Facts, Icon, JobBadge, Loaded, Moment, Name, Note, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, Warning, type Column } from "../parts";
 import { DataTable } from "../parts/DataTable";
-import { callbackFails, titleOf, usePace } from "../parts/JobTable";
+import { callbackFails, Shares, titleOf, usePace } from "../parts/JobTable";
 import { evidence } from "../parts/Evidence";
 import { useTimeLeft } from "../parts/timeLeft";
 import { WhyPanel } from "../parts/WhyPanel";
@@ -359,22 +358,7 @@ function Outcome({ job: j }: { job: Job }) {
   if (total === 0) return <Empty icon="usage" title={isOver(j.status) ? "No rows were verified" : "No verdicts yet"} />;
   return (
     <>
-      <Group gap="xl" wrap="wrap">
-        <Donut counts={j.counts} />
-        <ul className="legend" style={{ flex: "1 1 14rem" }}>
-          {statuses.map((s) => (
-            <li key={s}>
-              <StatusBadge status={s} />
-              <span className="num">
-                <b>{number(j.counts[s])}</b>{" "}
-                <Text component="span" size="sm" c="dimmed">
-                  {share(j.counts[s], total)}
-                </Text>
-              </span>
-            </li>
-          ))}
-        </ul>
-      </Group>
+      <Shares counts={j.counts} />
       <Text size="sm" mt="sm">
         {isOver(j.status) ? (
           <>
@@ -466,7 +450,7 @@ function ScorePanel({ job: j }: { job: Job }) {
   const query = useQuery(jobProviders(j.job_id));
   return (
     <>
-      <Title order={3} fz="1rem" mt="lg" mb="xs">
+      <Title order={3} mt="lg" mb="xs">
         Scores
       </Title>
       <Loaded query={query} what="the scores">
@@ -503,7 +487,7 @@ function Recheck({ job: j }: { job: Job }) {
       {again.error && <Trouble error={again.error} />}
       <Group gap="xs">
         {j.status === "completed" && (
-          <Button size="compact-sm" loading={again.isPending} onClick={() => again.mutate()}>
+          <Button size="compact-sm" variant="default" loading={again.isPending} onClick={() => again.mutate()}>
             Verify the UNKNOWN rows again
           </Button>
         )}

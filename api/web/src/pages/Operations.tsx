@@ -1,11 +1,11 @@
-import { Text } from "@mantine/core";
+import { Grid, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { Schemas } from "../api/client";
 import { activity, node } from "../api/queries";
-import { AnswerBars, FigureBars, hours } from "../charts/Bars";
+import { AnswerBars, FigureLine, hours } from "../charts/Bars";
 import { Hours, Strip } from "../charts/Strip";
 import { clock, counted, decimal, duration, number } from "../format";
-import { Empty, Loaded, Moment, Name, Page, Panel, Rows, Stat, Stats, To, type Column } from "../parts";
+import { AsTable, Empty, Loaded, Moment, Name, Page, Panel, Rows, Stat, Stats, To, type Column } from "../parts";
 import { statuses } from "../verdict";
 import type { ClusterNode } from "./Cluster";
 import { Quarantined } from "./Queues";
@@ -47,37 +47,33 @@ function Now({ activity: a }: { activity: Activity }) {
   const nodes = (health?.cluster as { nodes?: ClusterNode[] } | null)?.nodes ?? [];
   const last = a.points.at(-1);
   return (
-    <div className="panel">
-      <Stats>
-        <Stat name="Answers a minute" note={last && `over the last ${counted(last.minutes, "minute")}`}>
-          {last ? decimal(answers(last) / last.minutes) : "—"}
-        </Stat>
-        <Stat name="Rows waiting" note="for a retry or for budget">
-          {last ? number(last.waiting) : "—"}
-        </Stat>
-        <Stat name="Oldest unfinished job" note={a.oldest_job && <To to="/operator/jobs/$jobId" params={{ jobId: a.oldest_job.job_id }}>Open the job</To>}>
-          {a.oldest_job ? <Moment at={a.oldest_job.created_at} /> : "none"}
-        </Stat>
-        <Stat name="Nodes available" note={<To to="/operator/cluster">Open the cluster</To>}>
-          {health ? `${number(nodes.filter((n) => n.usable && n.state !== "suspect").length)} of ${number(nodes.length)}` : "…"}
-        </Stat>
-      </Stats>
-    </div>
+    <Stats>
+      <Stat name="Answers a minute" note={last && `over the last ${counted(last.minutes, "minute")}`}>
+        {last ? decimal(answers(last) / last.minutes) : "—"}
+      </Stat>
+      <Stat name="Rows waiting" note="for a retry or for budget">
+        {last ? number(last.waiting) : "—"}
+      </Stat>
+      <Stat name="Oldest unfinished job" note={a.oldest_job && <To to="/operator/jobs/$jobId" params={{ jobId: a.oldest_job.job_id }}>Open the job</To>}>
+        {a.oldest_job ? <Moment at={a.oldest_job.created_at} /> : "none"}
+      </Stat>
+      <Stat name="Nodes available" note={<To to="/operator/cluster">Open the cluster</To>}>
+        {health ? `${number(nodes.filter((n) => n.usable && n.state !== "suspect").length)} of ${number(nodes.length)}` : "…"}
+      </Stat>
+    </Stats>
   );
 }
 
 function Day({ activity: a, now }: { activity: Activity; now: number }) {
   const common = { points: a.points, step: a.step_seconds, now };
+  const age = unitOf(Math.max(...a.points.map((p) => p.oldest_job_seconds)));
   return (
     <>
       <Panel title="Answers">
         <AnswerBars {...common} />
-        <details>
-          <Text component="summary" size="sm" c="dimmed" style={{ cursor: "pointer" }}>
-            View as table
-          </Text>
+        <AsTable>
           <Rows label="Answers by time" columns={pointColumns(a.step_seconds)} rows={a.points.toReversed()} keyOf={(p) => p.at} narrow="fit" />
-        </details>
+        </AsTable>
       </Panel>
       <Panel title="Budgets used">
         <Text size="sm" c="dimmed" mb="xs">
@@ -85,12 +81,18 @@ function Day({ activity: a, now }: { activity: Activity; now: number }) {
         </Text>
         {a.receivers.length === 0 ? <Text size="sm" c="dimmed">No budgets used.</Text> : <Budgets activity={a} now={now} />}
       </Panel>
-      <Panel title="Rows waiting">
-        <FigureBars {...common} name="Rows waiting" of={(p) => p.waiting} />
-      </Panel>
-      <Panel title="Age of the oldest unfinished job">
-        <FigureBars {...common} name="Age" of={(p) => p.oldest_job_seconds / 3600} say={(h) => duration(h * 3600)} sayShort={(h) => `${decimal(h)} h`} />
-      </Panel>
+      <Grid gap="lg">
+        <Grid.Col span={{ base: 12, lg: 6 }}>
+          <Panel tall title="Rows waiting">
+            <FigureLine {...common} name="Rows waiting" unit="rows" of={(p) => p.waiting} />
+          </Panel>
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, lg: 6 }}>
+          <Panel tall title="Age of the oldest unfinished job">
+            <FigureLine {...common} name="Age" unit={age.unit} of={(p) => p.oldest_job_seconds / age.seconds} say={(n) => duration(n * age.seconds)} />
+          </Panel>
+        </Grid.Col>
+      </Grid>
       <Panel title="Failures by host">
         <Text size="sm" c="dimmed" mb="xs">
           Probes that were deferred or ended UNKNOWN, among those that nodes remember: on a busy node a part of all.
@@ -99,6 +101,14 @@ function Day({ activity: a, now }: { activity: Activity; now: number }) {
       </Panel>
     </>
   );
+}
+
+/** unitOf is what an axis up to so many seconds is told in. */
+function unitOf(seconds: number): { unit: string; seconds: number } {
+  if (seconds < 300) return { unit: "seconds", seconds: 1 };
+  if (seconds < 3 * 3600) return { unit: "minutes", seconds: 60 };
+  if (seconds < 3 * 86_400) return { unit: "hours", seconds: 3600 };
+  return { unit: "days", seconds: 86_400 };
 }
 
 const pointColumns = (step: number): Column<Point>[] => [

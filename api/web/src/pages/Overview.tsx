@@ -6,7 +6,7 @@ import type { Schemas } from "../api/client";
 import { DayBars } from "../charts/Bars";
 import { credits, isOver, recentJobs, runningJobs, usage } from "../api/queries";
 import { counted, day, duration, number, share } from "../format";
-import { Cut, Empty, Icon, Loaded, Page, Panel, Rows, Stat, Stats, To, Warning, type Column } from "../parts";
+import { AsTable, Cut, Empty, Icon, Loaded, Page, Panel, Rows, Stat, Stats, To, Warning, type Column } from "../parts";
 import { FirstRun, useFirstSteps } from "../parts/FirstRun";
 import { callbackFails, JobTable, titleOf } from "../parts/JobTable";
 import { statuses } from "../verdict";
@@ -90,25 +90,23 @@ export function Overview() {
       {first && <FirstRun {...first} />}
       {!fresh && (
         <>
-          <div className="panel">
-            <Stats>
-              <Stat name="Credits" note={balance.data && balance.data.reserved > 0 ? `${number(balance.data.reserved)} reserved for jobs that are not finished` : lasts !== null ? `about ${lengthOf(lasts)} left at this pace` : "1 credit per result; UNKNOWN is free"}>
-                {balance.data ? number(balance.data.balance) : "…"}
-              </Stat>
-              <Stat name={`Rows verified, ${span} days`} note={all ? `and ${counted(all.singles, "single check")}` : undefined}>
-                {all ? number(all.rows) : "…"}
-              </Stat>
-              <Stat name="Safe to send" note={all ? counted(all.counts.VALID, "row") : undefined}>
-                {all ? some(all.counts.VALID, all.rows) : "…"}
-              </Stat>
-              <Stat name="Unknown" note="free of charge">
-                {all ? some(all.counts.UNKNOWN, all.rows) : "…"}
-              </Stat>
-              <Stat name="Running jobs" note={running && running.jobs.length > 0 ? `${number(running.jobs.reduce((n, j) => n + j.total_rows - j.processed, 0))} rows left` : undefined}>
-                {running ? number(running.jobs.length) + (running.next_cursor ? " and more" : "") : "…"}
-              </Stat>
-            </Stats>
-          </div>
+          <Stats>
+            <Stat name="Credits" note={balance.data && balance.data.reserved > 0 ? `${number(balance.data.reserved)} reserved for jobs that are not finished` : lasts !== null ? `about ${lengthOf(lasts)} left at this pace` : "1 credit per result; UNKNOWN is free"}>
+              {balance.data ? number(balance.data.balance) : "…"}
+            </Stat>
+            <Stat name={`Rows verified, ${span} days`} note={all ? `and ${counted(all.singles, "single check")}` : undefined}>
+              {all ? number(all.rows) : "…"}
+            </Stat>
+            <Stat name="Safe to send" note={all ? counted(all.counts.VALID, "row") : undefined}>
+              {all ? some(all.counts.VALID, all.rows) : "…"}
+            </Stat>
+            <Stat name="Unknown" note="free of charge">
+              {all ? some(all.counts.UNKNOWN, all.rows) : "…"}
+            </Stat>
+            <Stat name="Running jobs" note={running && running.jobs.length > 0 ? `${number(running.jobs.reduce((n, j) => n + j.total_rows - j.processed, 0))} rows left` : undefined}>
+              {running ? number(running.jobs.length) + (running.next_cursor ? " and more" : "") : "…"}
+            </Stat>
+          </Stats>
           <Panel
             title="Verifications by day"
             actions={<SegmentedControl size="xs" value={span} onChange={setSpan} data={["7", "30", "90"].map((v) => ({ value: v, label: `${v} days` }))} aria-label="Time span" />}
@@ -127,12 +125,9 @@ export function Overview() {
                         Only part of the history is shown; older days may be incomplete.
                       </Text>
                     )}
-                    <details>
-                      <Text component="summary" size="sm" c="dimmed" style={{ cursor: "pointer" }}>
-                        View as table
-                      </Text>
+                    <AsTable>
                       <DayTable days={list} />
-                    </details>
+                    </AsTable>
                   </>
                 )
               }

@@ -170,7 +170,9 @@ function Budgets({ query }: { query: ReturnType<typeof useQuery<{ ready_queues: 
                 </Text>
               )}
               {chosen.length === 0 ? (
-                <Empty icon="providers" title={which === "all" ? "No queues in use" : "No matching queues"} />
+                <Empty icon="providers" title={which === "all" ? "No queues in use" : "No matching queues"}>
+                  {which === "all" ? "A queue appears when a receiver is asked." : "Choose All to see every queue."}
+                </Empty>
               ) : (
                 <DataTable label="Budgets" columns={columns} rows={chosen} keyOf={keyOf} pageSize={15} find={{ text: (l) => [l.route, l.provider, l.egress, l.node, l.state].join(" "), placeholder: "Find by receiver or source" }} />
               )}

@@ -80,7 +80,7 @@ export function Keys() {
           {(list) =>
             list.length === 0 ? (
               <Empty icon="key" title="No keys yet">
-                A program needs one to verify addresses for you.
+                A program needs one to verify addresses for you. Create a key above; a test key is free.
               </Empty>
             ) : (
               <Rows label="API keys" columns={columns} rows={list.toSorted((a, b) => b.created_at.localeCompare(a.created_at))} keyOf={(k) => k.id} />

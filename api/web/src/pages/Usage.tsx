@@ -1,10 +1,11 @@
-import { Button, Grid, Text } from "@mantine/core";
+import { Button, Text } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { api, take, type Schemas } from "../api/client";
 import { credits, usage } from "../api/queries";
+import { CreditBars } from "../charts/Bars";
 import { day, number } from "../format";
-import { Badge, Cut, Empty, Icon, Loaded, Moment, More, Page, Panel, Rows, Stat, Stats, To, type Column } from "../parts";
+import { AsTable, Badge, Cut, Empty, Icon, Loaded, Moment, More, Page, Panel, Rows, Stat, Stats, To, type Column } from "../parts";
 import type { JobPlace } from "../parts/JobTable";
 
 /** UsagePage is where credits went. */
@@ -29,21 +30,13 @@ export function UsagePage() {
         </Button>
       }
     >
-      <div className="panel">
-        <Stats>
-          <Stat name="Balance">{balance.data ? number(balance.data.balance) : "…"}</Stat>
-          <Stat name="Reserved for jobs">{balance.data ? number(balance.data.reserved) : "…"}</Stat>
-          <Stat name="Used in 30 days">{used === undefined ? "…" : number(used)}</Stat>
-        </Stats>
-      </div>
-      <Grid gap="lg">
-        <Grid.Col span={{ base: 12, xl: 5 }}>
-          <ByDay query={days} />
-        </Grid.Col>
-        <Grid.Col span={{ base: 12, xl: 7 }}>
-          <ByKey query={days} />
-        </Grid.Col>
-      </Grid>
+      <Stats>
+        <Stat name="Balance">{balance.data ? number(balance.data.balance) : "…"}</Stat>
+        <Stat name="Reserved for jobs">{balance.data ? number(balance.data.reserved) : "…"}</Stat>
+        <Stat name="Used in 30 days">{used === undefined ? "…" : number(used)}</Stat>
+      </Stats>
+      <ByDay query={days} />
+      <ByKey query={days} />
       <Panel title="Ledger">
         <Text size="sm" c="dimmed" mb="xs">
           A credit is reserved before a check and charged, or refunded, after it. Single checks are shown once settled. Download the CSV for every entry.
@@ -111,15 +104,24 @@ const dayColumns: Column<Schemas["UsageDay"]>[] = [
 
 function ByDay({ query }: { query: Query }) {
   return (
-    <Panel tall title="By day">
+    <Panel title="By day">
       <Loaded query={query} what="the days">
         {({ days: list, complete }) => {
           const busy = list.filter((d) => d.credits_used || d.credits_granted).toReversed();
-          if (busy.length === 0) return <Empty icon="usage" title="No credits were used in the last 30 days" />;
+          if (busy.length === 0) {
+            return (
+              <Empty icon="usage" title="No credits were used in the last 30 days">
+                <To to="/verify">Verify an address</To> or <To to="/lists">upload a list</To>.
+              </Empty>
+            );
+          }
           return (
             <>
               {!complete && <Partial />}
-              <Rows label="Credits by day" columns={dayColumns} rows={busy} keyOf={(d) => d.date} narrow="fit" />
+              <CreditBars days={list} />
+              <AsTable>
+                <Rows label="Credits by day" columns={dayColumns} rows={busy} keyOf={(d) => d.date} narrow="fit" />
+              </AsTable>
             </>
           );
         }}
@@ -159,7 +161,6 @@ const keyColumns: Column<Schemas["UsageOfKey"]>[] = [
 function ByKey({ query }: { query: Query }) {
   return (
     <Panel
-      tall
       title="By key and day"
       actions={
         <Button component="a" href="/v1/dash/usage.csv?days=90" download variant="default" size="compact-sm" leftSection={<Icon name="download" size={14} />}>
@@ -170,7 +171,9 @@ function ByKey({ query }: { query: Query }) {
       <Loaded query={query} what="the keys">
         {({ by_key: list }) =>
           list.length === 0 ? (
-            <Empty icon="key" title="No key was used in the last 30 days" />
+            <Empty icon="key" title="No key was used in the last 30 days">
+              Programs call the API with <To to="/settings/keys">a key</To>. <To to="/docs">How to use one</To>.
+            </Empty>
           ) : (
             <Rows label="Credits by key and day" columns={keyColumns} rows={list} keyOf={(k) => k.date + k.key_id} />
           )

@@ -45,14 +45,12 @@ function Shown({ user: u }: { user: Schemas["User"] }) {
       }
       actions={<Change user={u} />}
     >
-      <div className="panel">
-        <Stats>
-          <Stat name="Balance">{credits ? number(credits.balance) : "…"}</Stat>
-          <Stat name="Reserved for jobs">{credits ? number(credits.reserved) : "…"}</Stat>
-          <Stat name="Custom limits">{limitsText(u.limits)}</Stat>
-          <Stat name="Authenticator app">{u.totp ? "on" : "off"}</Stat>
-        </Stats>
-      </div>
+      <Stats>
+        <Stat name="Balance">{credits ? number(credits.balance) : "…"}</Stat>
+        <Stat name="Reserved for jobs">{credits ? number(credits.reserved) : "…"}</Stat>
+        <Stat name="Custom limits">{limitsText(u.limits)}</Stat>
+        <Stat name="Authenticator app">{u.totp ? "on" : "off"}</Stat>
+      </Stats>
       <Jobs user={u.id} />
       <Panel title="API keys">
         <Loaded query={keys} what="its keys">

@@ -1,27 +1,51 @@
-import { Progress, Select } from "@mantine/core";
+import { Progress, Select, Text } from "@mantine/core";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import type { Job, JobStatus } from "../api/client";
 import { useReached } from "../api/reach";
 import { counted, decimal, duration, number, share } from "../format";
 import { jobStates, type JobsSearch } from "../search";
 import { statuses } from "../verdict";
-import { Badge, Cut, JobBadge, Moment, Note, Rows, type Column } from "./index";
+import { Badge, Cut, JobBadge, Moment, Note, Rows, StatusBadge, type Column } from "./index";
 
 export const titleOf = (j: Job) => j.name || j.filename || j.job_id;
 
+type Counts = Job["counts"];
+
+const totalOf = (counts: Counts) => statuses.reduce((n, s) => n + counts[s], 0);
+
 /** Split is how a job's rows divide, as a bar. */
-export function Split({ counts }: { counts: Job["counts"] }) {
-  const total = statuses.reduce((n, s) => n + counts[s], 0);
-  if (total === 0) return null;
+function Split({ counts, thick = false }: { counts: Counts; thick?: boolean }) {
+  const total = totalOf(counts);
   const text = statuses.map((s) => `${s} ${share(counts[s], total)}`).join(", ");
   return (
+    <div className={thick ? "bar thick" : "bar"} role="img" aria-label={text} title={text}>
+      {statuses.map((s) => counts[s] > 0 && <i key={s} className={`fill-${s}`} style={{ flexGrow: counts[s] / total }} />)}
+    </div>
+  );
+}
+
+/** Shares is how a job's rows divide, as a bar and in numbers. */
+export function Shares({ counts }: { counts: Counts }) {
+  const total = totalOf(counts);
+  return (
     <>
-      <div className="bar" role="img" aria-label={text} title={text} style={{ marginBottom: 4 }}>
+      <Text mb="xs">
+        <b className="great">{share(counts.VALID, total)}</b> safe to send
+      </Text>
+      <Split counts={counts} thick />
+      <ul className="shares">
         {statuses.map((s) => (
-          <i key={s} className={`fill-${s}`} style={{ width: `${(counts[s] / total) * 100}%` }} />
+          <li key={s}>
+            <span>
+              <StatusBadge status={s} />
+            </span>
+            <b>{number(counts[s])}</b>
+            <Text component="span" size="sm" c="dimmed" miw="4em">
+              {share(counts[s], total)}
+            </Text>
+          </li>
         ))}
-      </div>
-      <Note>{share(counts.VALID, total)} safe to send</Note>
+      </ul>
     </>
   );
 }
@@ -58,14 +82,23 @@ export function slow(j: Job): string {
 function Going({ job: j }: { job: Job }) {
   const how = usePace(j);
   if (j.status === "failed") return <span className="ink-bad">{j.error ?? "Failed"}</span>;
-  if (!isBusy(j)) return <Split counts={j.counts} />;
+  if (!isBusy(j)) return totalOf(j.counts) > 0 && <Done counts={j.counts} />;
   return (
     <>
-      <Progress value={j.percent} aria-label={`${titleOf(j)}: ${decimal(j.percent)} % done`} mb={4} />
+      <Progress value={j.percent} aria-label={`${titleOf(j)}: ${decimal(j.percent)} % done`} />
       <Note>
         {decimal(j.percent)} %{j.status !== "paused" && `, ${how.replace(/^[A-Z]/, (c) => c.toLowerCase())}`}
       </Note>
       {slow(j) && <Note>{slow(j)}</Note>}
+    </>
+  );
+}
+
+function Done({ counts }: { counts: Counts }) {
+  return (
+    <>
+      <Split counts={counts} />
+      <Note>{share(counts.VALID, totalOf(counts))} safe to send</Note>
     </>
   );
 }

@@ -10,6 +10,7 @@ import { useAnnounced } from "../api/news";
 import { useReached } from "../api/reach";
 import { preloadPages } from "../later";
 import { number } from "../format";
+import sign from "../icon.svg";
 import { UploadPanel } from "../upload/UploadPanel";
 import { Icon, type IconName } from "./Icon";
 import { Warning } from "./index";
@@ -48,12 +49,9 @@ const operator: Place[] = [
 /** Logo is the sign and the name. */
 export function Logo() {
   return (
-    <Group gap={8} wrap="nowrap" component="span">
-      <svg width="26" height="26" viewBox="0 0 32 32" aria-hidden="true">
-        <rect width="32" height="32" rx="8" fill="#2b55aa" />
-        <path d="M9 16.5l5 5L23.5 11" fill="none" stroke="#fff" strokeWidth="3.5" strokeLinecap="round" strokeLinejoin="round" />
-      </svg>
-      <Text fw={700} size="lg" component="span">
+    <Group gap="xs" wrap="nowrap" component="span">
+      <img src={sign} width="24" height="24" alt="" />
+      <Text fw={600} size="lg" component="span">
         Probity
       </Text>
     </Group>
@@ -67,11 +65,11 @@ export function Shell({ visit, page }: { visit: Visit; page: ReactNode }) {
   useEffect(() => follow(client, visit.session_id), [client, visit.session_id]);
   useEffect(preloadPages, []);
   return (
-    <AppShell header={{ height: 56 }} navbar={{ width: 232, breakpoint: "sm", collapsed: { mobile: !opened } }} padding={{ base: "sm", sm: "lg" }}>
+    <AppShell header={{ height: 48 }} navbar={{ width: 220, breakpoint: "sm", collapsed: { mobile: !opened } }} padding={{ base: "sm", sm: "lg" }}>
       <a className="skip" href="#content">
         Skip to the page
       </a>
-      <AppShell.Header px="md" withBorder style={{ background: "var(--panel)" }}>
+      <AppShell.Header px="md">
         <Group h="100%" justify="space-between" wrap="nowrap">
           <Group gap="sm" wrap="nowrap">
             <Burger opened={opened} onClick={toggle} hiddenFrom="sm" size="sm" aria-label={opened ? "Close the menu" : "Open the menu"} aria-expanded={opened} />
@@ -86,8 +84,8 @@ export function Shell({ visit, page }: { visit: Visit; page: ReactNode }) {
           </Group>
         </Group>
       </AppShell.Header>
-      <AppShell.Navbar style={{ background: "var(--panel)" }}>
-        <ScrollArea type="auto" p="xs" className="nav">
+      <AppShell.Navbar>
+        <ScrollArea type="auto" scrollbarSize={8} p="xs">
           <nav aria-label="Pages">
             <Places list={customer} go={close} />
             <Part title="Settings" />
@@ -136,7 +134,7 @@ function Announced() {
 
 function Part({ title }: { title: ReactNode }) {
   return (
-    <Text size="xs" c="dimmed" fw={600} px="sm" pt="md" pb={4}>
+    <Text size="xs" c="dimmed" fw={500} px="xs" pt="md" pb={4}>
       {title}
     </Text>
   );
@@ -151,13 +149,11 @@ function Places({ list, go }: { list: Place[]; go: () => void }) {
       <NavLink
         key={p.to}
         label={p.label}
-        leftSection={<Icon name={p.icon} />}
+        leftSection={<Icon name={p.icon} size={16} />}
         active={active}
-        variant="light"
+        variant="subtle"
         onClick={go}
         renderRoot={(props) => <Link to={p.to} {...props} activeOptions={{ exact: home }} aria-current={active ? "page" : undefined} />}
-        style={{ borderRadius: "var(--mantine-radius-md)" }}
-        styles={{ root: active ? { background: "var(--info-soft)", color: "var(--info)" } : {} }}
       />
     );
   });

@@ -119,11 +119,11 @@ export function Warning({ title, children }: { title?: ReactNode; children: Reac
 /** Empty says why there is nothing, and what makes something. */
 export function Empty({ icon, title, children }: { icon: IconName; title: string; children?: ReactNode }) {
   return (
-    <Stack align="center" gap="xs" py="xl" ta="center">
-      <Text c="dimmed" component="span">
-        <Icon name={icon} size={36} />
+    <Stack align="center" gap={4} py="xl" ta="center">
+      <Text c="dimmed" component="span" mb={4}>
+        <Icon name={icon} size={24} />
       </Text>
-      <Text fw={600}>{title}</Text>
+      <Text fw={500}>{title}</Text>
       {children && (
         <Text c="dimmed" size="sm" maw="30rem" component="div" style={{ textWrap: "balance" }}>
           {children}
@@ -219,6 +219,18 @@ export function Cut({ text }: { text: string }) {
     <span className="cut" title={text}>
       {text}
     </span>
+  );
+}
+
+/** AsTable holds the table that says what the chart above it shows. */
+export function AsTable({ children }: { children: ReactNode }) {
+  return (
+    <details>
+      <Text component="summary" size="sm" c="dimmed" style={{ cursor: "pointer" }}>
+        View as table
+      </Text>
+      {children}
+    </details>
   );
 }
 

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { Result, Schemas } from "./api/client";
 import { ApiError, errorOf, take } from "./api/client";
+import { hours, runs } from "./charts/Bars";
 import { groupFindings } from "./findings";
 import { bytes, day, daysOf, duration, exactly, share, ticks, when } from "./format";
 import { browserName } from "./pages/Account";
@@ -242,6 +243,23 @@ it.each([
   [20_604, [0, 5000, 10_000, 15_000, 20_000, 25_000]],
   [5_000_000, [0, 1_000_000, 2_000_000, 3_000_000, 4_000_000, 5_000_000]],
 ])("an axis up to %d has the ticks %j", (most, want) => expect(ticks(most)).toEqual(want));
+
+it("a line is broken where nothing is known", () => {
+  expect(runs([undefined, 1, 2, undefined, 3])).toEqual([
+    { from: 1, values: [1, 2] },
+    { from: 4, values: [3] },
+  ]);
+  expect(runs([])).toEqual([]);
+});
+
+it("the axis of 24 hours marks whole hours, and the day at midnight", () => {
+  const at = new Date(2026, 10, 28, 9, 25);
+  const steps = hours([], 600, at.getTime(), () => 0);
+  expect(steps).toHaveLength(144);
+  expect(steps.filter((s) => s.place !== undefined).map((s) => s.place)).toEqual([...Array.from({ length: 14 }, (_, i) => i + 10), ...Array.from({ length: 10 }, (_, i) => i)]);
+  const midnight = steps.filter((s) => s.strong);
+  expect(midnight.map((s) => s.mark)).toEqual([at.toLocaleDateString(navigator.language, { day: "numeric", month: "short" })]);
+});
 
 it("an act's note leaves the account's id out", () => {
   expect(noted({ action: "key create", note: "u_123 Web shop", about: "ann@example.org" })).toBe("Web shop");

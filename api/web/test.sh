@@ -1,5 +1,6 @@
 #!/bin/sh
-# Tests the dashboard: its code by a linter, its logic, then its pages in a real browser on a real service. sh test.sh PROGRAM
+# Tests the dashboard: its code by a linter, its logic, then its pages in a real browser on a real service; the main story in Firefox
+# as well, where that is installed. sh test.sh PROGRAM
 # It installs what it needs, where it may. What cannot be had is skipped, and said aloud; continuous integration (CI=true) fails then.
 set -eu
 cd "$(dirname "$0")"
@@ -39,3 +40,4 @@ npm test --silent
 [ -f dist/index.html ] || skip "the dashboard in a browser" "it is not built: run make web build"
 browser || skip "the dashboard in a browser" "$why"
 node e2e/run.mjs "$1"
+E2E_BROWSER=firefox node e2e/run.mjs "$1" newcomer

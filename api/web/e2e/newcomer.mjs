@@ -22,11 +22,11 @@ export function newcomer(step) {
       await what.click();
     };
     await page.goto(new URL(link.body.url, base).href);
-    await page.getByLabel("New password").fill("nora's own words");
+    await page.getByLabel("New password").pressSequentially("nora's own words");
     await click(page.getByRole("button", { name: "Set the password" }));
     await click(page.getByRole("link", { name: "Sign in" }));
-    await page.getByLabel("E-mail address").fill("nora@customer.example");
-    await page.locator("input[type=password]").fill("nora's own words");
+    await page.getByLabel("E-mail address").pressSequentially("nora@customer.example");
+    await page.locator("input[type=password]").pressSequentially("nora's own words");
     await click(page.getByRole("button", { name: "Sign in" }));
     await heading(page, "Overview");
     await click(page.getByRole("button", { name: "use a sample list" }));

@@ -1,5 +1,6 @@
 // The dashboard and the widget in a real browser, on a real service of several processes, before a pretend mail internet: what
 // customers and operators do. node e2e/run.mjs [PROGRAM [PART...]]; it is skipped, with the reason, where something is missing.
+// E2E_BROWSER=firefox is for "newcomer", the main story; other parts use what only Chromium has.
 // The parts run in their order, of which "docs", "faults", "totp", "dialects", "state", "logs", "newcomer" and "figures" need no other before them.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
@@ -7,7 +8,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { findBrowser, openBrowser } from "./browser.mjs";
+import { findBrowser, kind, openBrowser } from "./browser.mjs";
 import { customer } from "./customer.mjs";
 import { dialects } from "./dialects.mjs";
 import { docs } from "./docs.mjs";
@@ -26,11 +27,11 @@ const here = dirname(fileURLToPath(import.meta.url));
 const program = resolve(process.argv[2] ?? join(here, "../../../bin/probity"));
 
 function skip(why) {
-  console.log(`*** SKIPPED: the dashboard in a browser, because ${why}`);
+  console.log(`*** SKIPPED: the dashboard in ${kind}, because ${why}`);
   process.exit(0);
 }
 
-if (!findBrowser()) skip("there is no chromium on this machine (Debian: apt-get install chromium)");
+if (!findBrowser()) skip(`there is no ${kind} on this machine (Debian: apt-get install ${kind === "firefox" ? "firefox-esr" : kind})`);
 if (!existsSync(program)) throw new Error(`there is no program at ${program}: run make build`);
 if (!existsSync(join(here, "../dist/index.html"))) skip("the dashboard is not built (make web build)");
 
@@ -72,7 +73,7 @@ try {
     console.log(`ok  ${name} (${Date.now() - begun} ms)`);
   }
   assert.deepEqual(broken, [], "the pages threw nothing, and asked for nothing that their policy forbids");
-  console.log(`ok  ${steps.length} steps in a browser (${Math.round((Date.now() - began) / 1000)} s)`);
+  console.log(`ok  ${steps.length} steps in ${kind} (${Math.round((Date.now() - began) / 1000)} s)`);
 } finally {
   await browser?.close();
   for (const one of more) await one();

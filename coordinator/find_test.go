@@ -94,6 +94,51 @@ func TestSearchFindsWhatTheResultsHave(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
+// TestSearchByStatusEndsWithItsLastRow: a search by status begins with the first row that has it and is over with the
+// last one. It has no time here, so that it looks at the fewest rows. A record of an earlier version has counts only.
+func TestSearchByStatusEndsWithItsLastRow(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem())
+	w.run()
+	list := bytes.NewBufferString("email,note\n")
+	write := func(n int, wanted engine.Status) {
+		for i := 0; n > 0; i++ {
+			text := fmt.Sprintf("u%d@%s.example", i, wanted)
+			a, err := engine.Parse(text)
+			require.NoError(t, err)
+			if verdict := fakeVerdict(a); verdict.Status == wanted {
+				fmt.Fprintf(list, "%s,%s\n", text, strings.Repeat("york ", 10))
+				n--
+			}
+		}
+	}
+	write(20_000, engine.Valid) // more than the first part of a search
+	write(2, engine.Invalid)
+	write(9_998, engine.Unknown)
+	j := w.finish(t, w.accept(t, list.String()).ID)
+	find := func(from uint32, limit int, text string, status ...engine.Status) results.Found {
+		found, err := w.c.Find(t.Context(), j.ID, results.Filter{Status: status, From: from},
+			results.Search{Text: text, Limit: limit})
+		require.NoError(t, err)
+		return found
+	}
+	require.Equal(t, results.Found{Last: j.Rows}, find(1, 25, "", engine.Risky), "no row has it")
+	require.Equal(t, results.Found{Last: j.Rows}, find(1, 25, "u1", engine.Risky), "nor with a text")
+	for limit, last := range map[int]int64{1: 20_001, 2: j.Rows, 25: j.Rows} {
+		found := find(1, limit, "", engine.Risky, engine.Invalid)
+		require.Len(t, found.Rows, min(limit, 2), "the search begins with the first row of the status")
+		require.Equal(t, last, found.Last, "and ends with the last one")
+	}
+	require.Len(t, find(20_002, 25, "", engine.Invalid).Rows, 1)
+	require.Equal(t, results.Found{Last: j.Rows}, find(20_003, 25, "", engine.Invalid))
+	require.Less(t, find(1, 25, "zz", engine.Valid, engine.Unknown).Last, int64(20_000), "with both, all are searched")
+
+	_, err := w.store.UpdateJob(j.ID, func(j *store.Job) error { j.Tally.Spans = nil; return nil })
+	require.NoError(t, err)
+	require.Equal(t, results.Found{Last: j.Rows}, find(1, 25, "", engine.Risky), "no row is counted")
+	require.Less(t, find(1, 25, "", engine.Invalid).Last, int64(20_000), "they may be anywhere")
+	require.NoError(t, w.close(t))
+}
+
 // TestTallyCountsTheRows of the results, also after an erasure.
 func TestTallyCountsTheRows(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem())
@@ -101,8 +146,13 @@ func TestTallyCountsTheRows(t *testing.T) {
 	j := w.finish(t, w.accept(t, spelled+"9,ann@gmail.com,x\n10,broken,x\n").ID)
 	check := func(j *store.Job) {
 		rows, _ := rowsOf(t, w, j.ID)
-		want := store.Tally{Providers: map[string]map[string]int64{}}
+		want := store.Tally{Providers: map[string]map[string]int64{}, Spans: map[string]store.Span{}}
 		for _, r := range rows {
+			span, had := want.Spans[r.Status]
+			if !had {
+				span[0] = r.Row
+			}
+			want.Spans[r.Status] = store.Span{span[0], r.Row}
 			if want.Providers[r.Provider] == nil {
 				want.Providers[r.Provider] = map[string]int64{}
 			}

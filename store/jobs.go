@@ -92,7 +92,11 @@ const ScoreSteps = 10
 type Tally struct {
 	Providers map[string]map[string]int64 `json:"providers"` // by name and status, without zeros
 	Scores    [ScoreSteps]int64           `json:"scores"`
+	Spans     map[string]Span             `json:"spans,omitempty"` // by status
 }
+
+// Span is the first and the last row with something, counted from 1.
+type Span [2]int64
 
 // AnswersFile identifies the answers file of a finished job.
 type AnswersFile struct {

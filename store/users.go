@@ -17,6 +17,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"probity/internal/shownname"
+	"probity/store/base62"
+	"probity/store/passwords"
 	"probity/store/window"
 )
 
@@ -85,13 +87,21 @@ type NewUser struct {
 	Limits   Limits
 }
 
+// The bounds of a password. The upper one keeps clients from making us hash megabytes.
+const (
+	MinPassword = 10
+	MaxPassword = 256
+)
+
 // The refusals of accounts.
 var (
-	ErrEmailTaken = errors.New("an account with this e-mail address exists")
-	ErrBadEmail   = errors.New("not an e-mail address that can log in")
-	ErrBadRole    = errors.New("the role must be admin or customer")
-	ErrLastAdmin  = errors.New("this is the last active admin")
-	ErrBadLimit   = fmt.Errorf("a limit must be between 0 (the default) and %d", MaxLimit)
+	ErrPasswordLength = errors.New("the password is too short or too long")
+	ErrPasswordsBusy  = passwords.ErrBusy
+	ErrEmailTaken     = errors.New("an account with this e-mail address exists")
+	ErrBadEmail       = errors.New("not an e-mail address that can log in")
+	ErrBadRole        = errors.New("the role must be admin or customer")
+	ErrLastAdmin      = errors.New("this is the last active admin")
+	ErrBadLimit       = fmt.Errorf("a limit must be between 0 (the default) and %d", MaxLimit)
 )
 
 // Accounts are the accounts and their API keys. It keeps in memory what every request needs of them, and updates that
@@ -99,7 +109,7 @@ var (
 // MaxKeys keys.
 type Accounts struct {
 	*DB
-	passwords *passwords
+	passwords *passwords.Hasher
 	singles   minuteWindows
 	batches   minuteWindows
 	domains   minuteWindows
@@ -123,7 +133,7 @@ type cachedKey struct {
 func newAccounts(db *DB) *Accounts {
 	return &Accounts{
 		DB:        db,
-		passwords: newPasswords(defaultCost),
+		passwords: passwords.New(passwords.DefaultCost),
 		singles:   minuteWindows{byAccount: make(map[string]*window.Window)},
 		batches:   minuteWindows{byAccount: make(map[string]*window.Window)},
 		domains:   minuteWindows{byAccount: make(map[string]*window.Window)},
@@ -251,7 +261,7 @@ func (a *Accounts) AddUser(ctx context.Context, n NewUser, by string, now time.T
 	if err := errors.Join(CheckEmail(email), badRole, n.Limits.check(), checkPasswordLength(n.Password)); err != nil {
 		return User{}, "", err
 	}
-	hash, err := a.passwords.hash(ctx, n.Password) // before any lock is taken
+	hash, err := a.passwords.Hash(ctx, n.Password) // before any lock is taken
 	if err != nil {
 		return User{}, "", err
 	}
@@ -398,6 +408,16 @@ func CheckEmail(email string) error {
 	if !ok || local == "" || domain == "" || shownname.Check(email, MaxName-1) != nil ||
 		strings.ContainsFunc(local+domain, bad) {
 		return ErrBadEmail
+	}
+	return nil
+}
+
+// RandomPassword makes a random password.
+func RandomPassword() string { return base62.Random(20) }
+
+func checkPasswordLength(p string) error {
+	if len(p) < MinPassword || len(p) > MaxPassword {
+		return ErrPasswordLength
 	}
 	return nil
 }

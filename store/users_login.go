@@ -159,7 +159,7 @@ func (l *Logins) matchPassword(ctx context.Context, login Login, now time.Time) 
 	if until := l.guard.Locked(k, now); !until.IsZero() { // before it waits for a hash
 		return userRecord{}, &ErrLockedOut{Until: until}
 	}
-	done, err := l.passwords.acquire(ctx)
+	done, err := l.passwords.Acquire(ctx)
 	if err != nil {
 		return userRecord{}, err
 	}
@@ -180,13 +180,13 @@ func (l *Logins) matchPassword(ctx context.Context, login Login, now time.Time) 
 	}
 	// it takes the time of a comparison: an unknown address is not answered faster than a known one
 	if errors.Is(err, ErrNotFound) {
-		l.passwords.cost.derive(login.Password, make([]byte, 16), 32)
+		l.passwords.MatchNothing(login.Password)
 		return userRecord{}, ErrBadCredentials
 	}
 	if err != nil {
 		return userRecord{}, err
 	}
-	ok, err := l.passwords.matches(rec.Password, login.Password)
+	ok, err := l.passwords.Matches(rec.Password, login.Password)
 	if err != nil {
 		return userRecord{}, fmt.Errorf("password of %s: %w", rec.ID, err)
 	}
@@ -209,7 +209,7 @@ func (l *Logins) SetPassword(ctx context.Context, account string, p NewPassword,
 	if err := checkPasswordLength(p.Password); err != nil {
 		return err
 	}
-	hash, err := l.passwords.hash(ctx, p.Password)
+	hash, err := l.passwords.Hash(ctx, p.Password)
 	if err != nil {
 		return err
 	}

@@ -107,6 +107,9 @@ func (f *Files) Find(ctx context.Context, id string, filter results.Filter, s re
 	if err != nil {
 		return results.Found{}, err
 	}
+	if int64(filter.From) > results.Span(j, filter.Status)[1] { // no file is read for it
+		return results.Found{Last: j.Rows}, nil
+	}
 	filter.Form = results.Form{Format: results.JSONL}
 	a, err := f.openResults(j, filter)
 	if err != nil {

@@ -47,7 +47,7 @@ func BenchmarkTally(b *testing.B) {
 	var t tally
 	i := 0
 	for b.Loop() {
-		t.add(uint32(i%len(names)), names[i%len(names)], engine.Valid, 98)
+		t.add(int64(i+1), uint32(i%len(names)), names[i%len(names)], engine.Valid, 98)
 		i++
 	}
 }

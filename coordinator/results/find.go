@@ -6,7 +6,9 @@ import (
 	"errors"
 	"time"
 
+	"probity/engine"
 	"probity/internal/pipeline"
+	"probity/store"
 )
 
 // The rows that are searched between two looks at the clock: few at first, then more, as a search may end soon.
@@ -45,14 +47,46 @@ type foundRow struct {
 	end    int    // of its object in the text of the page
 }
 
+// Span returns the first and the last row of a job, counted from 1, that may have one of some statuses: as its record
+// says once it is finished, else all of its rows. It is zero if no row has one.
+func Span(j *store.Job, statuses []engine.Status) (span store.Span) {
+	all := store.Span{1, j.Rows}
+	if len(statuses) == 0 || j.Tally == nil {
+		return all
+	}
+	for _, s := range statuses {
+		of, known := j.Tally.Spans[s.String()]
+		switch {
+		case known && span == store.Span{}:
+			span = of
+		case known:
+			span = store.Span{min(span[0], of[0]), max(span[1], of[1])}
+		case j.Counts[s.String()] > 0: // counted before spans were
+			return all
+		}
+	}
+	return span
+}
+
 var errEnough = errors.New("enough rows were found")
 
 // Find searches the rows from Filter.From on, as JSON objects, until it has found enough or its time is over. It
-// decompresses all rows on its way, and joins with their answers only the frames that contain the text.
+// decompresses all rows on its way, and joins with their answers only the frames that contain the text. It looks at no
+// row outside the Span of the statuses, and reaches the job's last row with the last one there.
 func (a *Assembly) Find(ctx context.Context, s Search) (Found, error) {
+	found, err := a.findInSpan(ctx, s)
+	if err == nil && found.Last >= Span(a.job, a.filter.Status)[1] {
+		found.Last = a.job.Rows
+	}
+	return found, err
+}
+
+func (a *Assembly) findInSpan(ctx context.Context, s Search) (Found, error) {
 	ends := time.Now().Add(s.For)
 	a.find = &find{term: bytes.ToLower([]byte(s.Text)), limit: s.Limit}
-	from := max(a.filter.From, 1) - 1
+	span := Span(a.job, a.filter.Status)
+	a.filter.From = max(a.filter.From, uint32(span[0]), 1)
+	from := a.filter.From - 1
 	found := Found{Last: int64(from)}
 	take := func(p *page) error {
 		start := 0
@@ -67,7 +101,8 @@ func (a *Assembly) Find(ctx context.Context, s Search) (Found, error) {
 		return nil
 	}
 	next, most := a.firstFrame(from), firstFindRows
-	for first := true; next < len(a.upload.Frames) && (first || time.Now().Before(ends)); first = false {
+	more := func() bool { return next < len(a.upload.Frames) && found.Last < span[1] }
+	for first := true; more() && (first || time.Now().Before(ends)); first = false {
 		end := a.framesEnd(next, most)
 		frames, err := a.framesWithText(ctx, next, end)
 		for err == nil && len(frames) > 0 {

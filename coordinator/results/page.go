@@ -120,7 +120,7 @@ func (p *page) render() error {
 		}
 		p.total.status[ans.v.Status]++
 		p.total.reason[ans.v.Reason]++
-		p.tally.add(t.refs[jobfiles.NameProvider], ans.provider.text, ans.v.Status, ans.v.Score)
+		p.tally.add(int64(n)+1, t.refs[jobfiles.NameProvider], ans.provider.text, ans.v.Status, ans.v.Score)
 		if first && !a.job.Test {
 			ans.credits = Cost(ans.v.Status)
 			p.total.Charged += ans.credits

@@ -5,10 +5,11 @@ import (
 	"probity/store"
 )
 
-// tally counts rows by provider and score.
+// tally counts rows by provider and score, and knows where those of each status are.
 type tally struct {
 	providers []providerRows
 	scores    [store.ScoreSteps]int64
+	spans     [4]store.Span      // by status
 	recent    [64]recentProvider // by reference modulo its length
 }
 
@@ -23,13 +24,19 @@ type providerRows struct {
 	status [4]int64
 }
 
-// add counts a row. ref is the reference to the provider's name; it spares most rows the search by name.
-func (t *tally) add(ref uint32, provider string, s engine.Status, score uint8) {
+// add counts a row by its number, from 1; rows come in their order. ref is the reference to the provider's name; it
+// spares most rows the search by name.
+func (t *tally) add(row int64, ref uint32, provider string, s engine.Status, score uint8) {
 	slot := &t.recent[int(ref)%len(t.recent)]
 	if slot.ref != ref || slot.place == 0 {
 		*slot = recentProvider{ref, uint32(t.placeOf(provider)) + 1}
 	}
 	t.providers[slot.place-1].status[s]++
+	span := &t.spans[s]
+	if span[0] == 0 {
+		span[0] = row
+	}
+	span[1] = row
 	t.scores[min(score/(100/store.ScoreSteps), store.ScoreSteps-1)]++
 }
 
@@ -48,7 +55,7 @@ func (t *tally) clear() {
 	*t = tally{providers: t.providers[:0]}
 }
 
-// addAll adds the rows of another tally.
+// addAll adds the rows of another tally, which come after its own.
 func (t *tally) addAll(of *tally) {
 	for _, p := range of.providers {
 		sum := &t.providers[t.placeOf(p.name)]
@@ -59,11 +66,25 @@ func (t *tally) addAll(of *tally) {
 	for i, n := range of.scores {
 		t.scores[i] += n
 	}
+	for s, after := range of.spans {
+		if after[0] == 0 {
+			continue
+		}
+		if t.spans[s][0] == 0 {
+			t.spans[s][0] = after[0]
+		}
+		t.spans[s][1] = after[1]
+	}
 }
 
-// Tally returns the number of rows by provider and by score; after Write.
+// Tally returns the number of rows by provider and by score, and the span of each status; after Write.
 func (a *Assembly) Tally() *store.Tally {
-	t := &store.Tally{Providers: map[string]map[string]int64{}, Scores: a.tally.scores}
+	t := &store.Tally{Providers: map[string]map[string]int64{}, Scores: a.tally.scores, Spans: map[string]store.Span{}}
+	for s, span := range a.tally.spans {
+		if span != (store.Span{}) {
+			t.Spans[engine.Status(s).String()] = span
+		}
+	}
 	for _, p := range a.tally.providers {
 		of := map[string]int64{}
 		for s, n := range p.status {

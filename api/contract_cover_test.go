@@ -225,6 +225,14 @@ func (c *coverage) resumable() {
 	c.expect(415, w.tus("PATCH", at, c.key, content, "Upload-Offset", "18", "Content-Type", "text/csv"))
 	c.expect(400, w.tus("PATCH", at, c.key, content, "Upload-Offset", "18", "Upload-Checksum", "md5 AAAA"))
 	c.expect(460, w.tus("PATCH", at, c.key, content, "Upload-Offset", "18", "Upload-Checksum", "sha1 AAAA"))
+	c.expect(412, w.tus("DELETE", at, c.key, "", "Tus-Resumable", ""))
+	c.expect(204, w.tus("DELETE", at, c.key, ""))
+	at = w.tus("POST", "/v1/uploads", c.key, "", "Upload-Length", "18").header.Get("Location")
+	w.tus("PATCH", at, c.key, content, "Upload-Offset", "0")
+	file, err := w.server.deps.Uploads.OpenFile(w.user.ID, at)
+	require.NoError(w.t, err)
+	c.expect(409, w.tus("DELETE", at, c.key, ""))
+	require.NoError(w.t, file.Close())
 	for range 19 {
 		c.expect(201, w.tus("POST", "/v1/uploads", c.key, "", "Upload-Length", "100"))
 	}
@@ -426,7 +434,7 @@ func (c *coverage) keyed(job string) (list []request) {
 		method, path, _ := strings.Cut(what, " ")
 		list = append(list, request{method: method, path: path})
 	}
-	for _, method := range []string{"POST", "GET", "PATCH"} {
+	for _, method := range []string{"POST", "GET", "PATCH", "DELETE"} {
 		r := request{method: method, path: "/v1/uploads/none", header: map[string]string{"Tus-Resumable": "1.0.0",
 			"Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}}
 		if method == "POST" {

@@ -10,7 +10,7 @@ import (
 // resumable makes the handler of a request for a resumable upload.
 func resumable(do func(*tus.Store, *httpd.Call, string) error) func(*call) error {
 	return func(c *call) error {
-		if c.route.Method != "GET" {
+		if c.route.Method != "GET" && c.route.Method != "DELETE" {
 			if err := c.srv.checkDiskSpace(); err != nil {
 				return err
 			}

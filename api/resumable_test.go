@@ -129,6 +129,27 @@ func TestPieceWithAChecksumCountsAsAWhole(t *testing.T) {
 	require.Equal(t, 202, w.upload(w.key, nil, part{"upload_id", "", at}).status)
 }
 
+// TestUploadIsDeletedByItsAccount, complete or not, and by no other.
+func TestUploadIsDeletedByItsAccount(t *testing.T) {
+	w := newTestServer(t, nil)
+	_, other := w.addCustomer("other@probity.test", 10)
+	extensions := w.do(request{method: "OPTIONS", path: "/v1/uploads"}).header.Get("Tus-Extension")
+	require.Contains(t, extensions, "termination")
+	for _, content := range []string{"email\n", "email\nann@shop.test\n"} {
+		at := w.tus("POST", "/v1/uploads", w.key, "", "Upload-Length", "20").header.Get("Location")
+		require.Equal(t, 204, w.tus("PATCH", at, w.key, content, "Upload-Offset", "0").status)
+		require.Equal(t, 404, w.tus("DELETE", at, other, "").status)
+		require.Equal(t, 412, w.tus("DELETE", at, w.key, "", "Tus-Resumable", "").status)
+		require.Equal(t, len(content), w.offset(at))
+		require.Equal(t, 204, w.tus("DELETE", at, w.key, "").status)
+		require.Equal(t, 404, w.tus("HEAD", at, w.key, "").status)
+		require.Equal(t, 404, w.upload(w.key, nil, part{"upload_id", "", at}).status)
+	}
+	left, err := w.fs.List("data/uploads")
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
 // TestUploadsSurviveARestartAndExpire: what was durable is there, and what has expired is deleted.
 func TestUploadsSurviveARestartAndExpire(t *testing.T) {
 	w := newTestServer(t, nil)

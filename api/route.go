@@ -73,6 +73,8 @@ func (s *Server) routes() []*route {
 		s.newRoute("GET "+tus.Path+"/{upload_id}", resumable((*tus.Store).Show), keyOrSession, store.ScopeJobs),
 		s.newRoute("PATCH "+tus.Path+"/{upload_id}", resumable((*tus.Store).Append), keyOrSession,
 			store.ScopeJobs),
+		s.newRoute("DELETE "+tus.Path+"/{upload_id}", resumable((*tus.Store).Delete), keyOrSession,
+			store.ScopeJobs),
 		s.newRoute("GET /v1/domains/{domain}", getDomain, keyOrSession, store.ScopeVerify|store.ScopeJobs, domainLimit),
 		s.newRoute("GET /v1/credits", getCredits, keyOrSession, store.ScopeVerify|store.ScopeJobs|store.ScopeAccount),
 		s.newRoute("GET /v1/verifications", listVerifications, keyOrSession, store.ScopeAccount),

@@ -30,7 +30,7 @@ func (s *Store) SendOptions(c *httpd.Call, _ string) error {
 	h := &c.Ctx.Response.Header
 	h.Set("Tus-Resumable", version)
 	h.Set("Tus-Version", version)
-	h.Set("Tus-Extension", "creation,checksum,expiration")
+	h.Set("Tus-Extension", "creation,checksum,expiration,termination")
 	h.Set("Tus-Checksum-Algorithm", "sha1,sha256")
 	h.Set("Tus-Max-Size", strconv.FormatInt(s.cfg.MaxBytes, 10))
 	return c.SendBytes(httpd.StatusNoContent, nil)
@@ -162,6 +162,21 @@ func (s *Store) Append(c *httpd.Call, account string) error {
 		return err
 	}
 	u.setHeaders(c)
+	return c.SendBytes(httpd.StatusNoContent, nil)
+}
+
+// Delete serves DELETE: it ends an upload, complete or not.
+func (s *Store) Delete(c *httpd.Call, account string) error {
+	if err := s.begin(c); err != nil {
+		return err
+	}
+	u, err := s.reserve(account, c.Param)
+	if err != nil {
+		return err
+	}
+	if err := s.end(u); err != nil {
+		return err
+	}
 	return c.SendBytes(httpd.StatusNoContent, nil)
 }
 

@@ -168,6 +168,16 @@ func (s *Store) remove(id string) error {
 	return nil
 }
 
+// end deletes an upload that is reserved. It expires first, so that no crash leaves its offset without its bytes.
+func (s *Store) end(u Upload) error {
+	u.Expires = s.cfg.Now()
+	if err := s.update(u); err != nil {
+		s.release(u.ID)
+		return err
+	}
+	return s.remove(u.ID)
+}
+
 // create makes an upload.
 func (s *Store) create(account, filename string, length int64) (Upload, error) {
 	var id [16]byte

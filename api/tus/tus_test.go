@@ -91,6 +91,31 @@ func TestDamagedFileAboutAnUploadLosesOnlyIt(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestEndedUploadStaysGone: a crash that undoes the deletion of its files does not bring it back, so that none comes
+// back without its bytes.
+func TestEndedUploadStaysGone(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	s, err := Open(Config{FS: disk, Dir: "uploads"})
+	require.NoError(t, err)
+	u, err := s.create("u1", "l.csv", 10)
+	require.NoError(t, err)
+	u, err = s.reserve("u1", u.ID)
+	require.NoError(t, err)
+	require.NoError(t, s.write(&u, strings.NewReader("email\n"), nil))
+	require.NoError(t, s.end(u))
+	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
+	names, err := crashed.List("uploads")
+	require.NoError(t, err)
+	require.NotEmpty(t, names)
+	again, err := Open(Config{FS: crashed, Dir: "uploads"})
+	require.NoError(t, err)
+	_, err = again.find("u1", u.ID)
+	require.ErrorContains(t, err, "no such upload")
+	names, err = crashed.List("uploads")
+	require.NoError(t, err)
+	require.Empty(t, names)
+}
+
 // FuzzHeaders: a file name that is taken is what was packed into the metadata, and a checksum is as long as text says.
 func FuzzHeaders(f *testing.F) {
 	f.Add("filename bGlzdC5jc3Y=,type dGV4dA==", "sha1 2jmj7l5rSw0yVb/vlWAYkK/YBwk=", "list.csv")

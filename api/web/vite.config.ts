@@ -15,5 +15,9 @@ export default defineConfig({
     chunkSizeWarningLimit: 1600,
     rolldownOptions: { input: ["index.html", "docs.html"] },
   },
-  test: { environment: "happy-dom", include: ["src/**/*.test.{ts,tsx}"] },
+  test: {
+    environment: "happy-dom",
+    include: ["src/**/*.test.{ts,tsx}"],
+    alias: { "tus-js-client": "tus-js-client/lib.es5/browser/index.js" }, // as browsers get it, not Node
+  },
 });

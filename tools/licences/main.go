@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -237,7 +238,10 @@ func bundled(path string) ([]part, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%w: run npm ci in api/web", err)
 			}
-			parts = append(parts, part{place[at+len("node_modules/"):], p.Version, orUnknown(p.License), texts})
+			if p.License == "" {
+				p.License = licenceInReadme(filepath.Join(filepath.Dir(path), place))
+			}
+			parts = append(parts, part{place[at+len("node_modules/"):], p.Version, p.License, texts})
 		}
 	}
 	slices.SortFunc(parts, func(a, b part) int { return strings.Compare(a.name+a.version, b.name+b.version) })
@@ -245,9 +249,16 @@ func bundled(path string) ([]part, error) {
 	return slices.CompactFunc(parts, same), nil
 }
 
-func orUnknown(licence string) string {
-	if licence == "" {
-		return unrecognised
+// readmeLicence is the last section of the readme of an npm package, if it is only the name of a licence.
+var readmeLicence = regexp.MustCompile(`(?s)\n## Licen[cs]e\s+(MIT|ISC|BSD-[23]-Clause|Apache-2\.0)\s*$`)
+
+// licenceInReadme returns the licence of an npm package that names it only there.
+func licenceInReadme(dir string) string {
+	for _, name := range []string{"README.md", "Readme.md", "readme.md"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if m := readmeLicence.FindSubmatch(text); err == nil && m != nil {
+			return string(m[1])
+		}
 	}
-	return licence
+	return unrecognised
 }

@@ -1,6 +1,9 @@
 // What pages say and keep when something is wrong: odd files, refusals, a server that is away. Each step signs in where it
 // has to, with an account of its own.
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { connect, createServer } from "node:net";
+import { join } from "node:path";
 import { signIn } from "./browser.mjs";
 import { asSession, heading, nav, signOut } from "./steps.mjs";
 
@@ -14,6 +17,54 @@ async function choose(page, file) {
   await nav(page, "Jobs");
   await heading(page, "Jobs");
   await page.locator("input[type=file]").first().setInputFiles(file);
+}
+
+/** openLine is a line to the server that can be cut: after so many bytes of the browser nothing passes until it is mended. */
+async function openLine(base) {
+  const line = { passed: 0, left: Infinity };
+  const sockets = new Set();
+  let whenCut = [];
+  const cut = () => {
+    line.left = 0;
+    for (const socket of sockets) socket.destroy();
+    for (const then of whenCut) then();
+    whenCut = [];
+  };
+  const server = createServer((browser) => {
+    if (line.left <= 0) return browser.destroy();
+    const { hostname, port } = new URL(base);
+    const upstream = connect(Number(port), hostname);
+    for (const [one, other] of [[browser, upstream], [upstream, browser]]) {
+      sockets.add(one);
+      one.on("error", () => {});
+      one.on("close", () => {
+        sockets.delete(one);
+        other.destroy();
+      });
+    }
+    upstream.pipe(browser);
+    browser.on("data", (bytes) => {
+      line.passed += bytes.length;
+      line.left -= bytes.length;
+      if (upstream.write(bytes)) return line.left <= 0 && cut();
+      browser.pause(); // what counts has arrived
+      upstream.once("drain", () => (line.left <= 0 ? cut() : browser.resume()));
+    });
+  });
+  await new Promise((up) => server.listen(0, "127.0.0.1", up));
+  return Object.assign(line, {
+    origin: `http://127.0.0.1:${server.address().port}`,
+    /** cutAfter mends the line, and cuts it after so many bytes, which are counted from now on. */
+    cutAfter(bytes) {
+      line.passed = 0;
+      line.left = bytes;
+    },
+    isCut: () => (line.left <= 0 ? undefined : new Promise((then) => whenCut.push(then))),
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((done) => server.close(done));
+    },
+  });
 }
 
 /** endElsewhere ends all sessions of an account, as its user may do at another machine. */
@@ -208,20 +259,99 @@ export function faults(step) {
     await page.getByText("No connection to the server").waitFor({ state: "detached" });
   });
 
-  step("an upload that failed stays, with its button, on other pages", async ({ page }) => {
+  step("an upload waits on all pages while the server does not answer, and goes on by itself", async ({ page }) => {
     await choose(page, csv("cut.csv", "email\nann@cut.example\n"));
     await page.getByRole("button", { name: "Upload", exact: true }).waitFor();
     await page.context().setOffline(true);
     await page.getByRole("button", { name: "Upload", exact: true }).click();
     const panel = page.getByRole("region", { name: "Uploads" });
-    await panel.getByText("connection lost").waitFor();
+    await panel.getByText("Paused. The upload continues automatically when the server answers.").waitFor();
     await nav(page, "Callbacks");
     await page.getByText("No connection to the server").waitFor();
-    await panel.getByText("connection lost").waitFor();
+    await panel.getByText("Paused.").waitFor();
     await page.context().setOffline(false);
-    await panel.getByRole("button", { name: "Try again" }).click();
     await panel.getByRole("link", { name: "Open the job" }).waitFor();
     await panel.getByRole("button", { name: /^Dismiss/ }).click();
+  });
+
+  step("a long upload that was cut goes on where it stopped, twice, also after a reload, and the list is exact", async (t) => {
+    const rows = Array.from({ length: 1000 }, (_, i) => `ann${i % 50}@long.invalid,${String(i).repeat(4000)}\n`);
+    const list = Buffer.from(`email,note\n${rows.join("")}`);
+    assert.ok(list.length > 10e6);
+    const path = join(t.dir, "long.csv");
+    await writeFile(path, list);
+    const line = await openLine(t.base);
+    const page = await t.page.context().newPage();
+    try {
+      await page.goto(`${line.origin}/app/lists`);
+      await choose(page, path);
+      line.cutAfter(4e6);
+      await page.getByRole("button", { name: "Upload", exact: true }).click();
+      const panel = page.getByRole("region", { name: "Uploads" });
+      await panel.getByText("Paused.").waitFor();
+      assert.ok(line.passed >= 4e6 && line.passed < 5e6, `${line.passed} bytes until the first cut`);
+      line.cutAfter(3e6);
+      await line.isCut();
+      assert.ok(line.passed < 4e6, `${line.passed} bytes until the second cut`);
+      await panel.getByText("Paused.").waitFor();
+      page.once("dialog", (d) => d.accept());
+      await page.goto("about:blank");
+      line.cutAfter(Infinity);
+      await page.goto(`${line.origin}/app/lists`);
+      await panel.getByText(/^Upload interrupted at \d+ %. Nothing was charged. Select the file again to continue/).waitFor();
+      line.cutAfter(Infinity);
+      await panel.getByLabel("The file long.csv again").setInputFiles(path);
+      await panel.getByRole("link", { name: "Open the job" }).click();
+      await heading(page, "long.csv");
+      assert.ok(line.passed < list.length - 5e6, `${line.passed} bytes of ${list.length} were sent after two cuts`);
+
+      // The options are changed without another upload.
+      line.cutAfter(Infinity);
+      await page.getByRole("button", { name: "Change this" }).click();
+      await page.getByRole("button", { name: "Upload", exact: true }).click();
+      await page.getByRole("button", { name: "Start" }).click();
+      await page.getByText("completed", { exact: true }).first().waitFor();
+      assert.ok(line.passed < 1e6, `${line.passed} bytes were sent for other options`);
+      const results = await page.evaluate((id) => fetch(`/v1/verify/bulk/${id}/results`).then((r) => r.text()), page.url().split("/").at(-1));
+      const lines = results.split("\n");
+      assert.equal(lines.length, rows.length + 2);
+      for (const [i, row] of rows.entries()) assert.ok(lines[i + 1].startsWith(`${row.trimEnd()},`), `row ${i + 1} is as it was sent`);
+    } finally {
+      await page.close();
+      await line.close();
+    }
+  });
+
+  step("a long upload that is stopped leaves nothing on the server", async (t) => {
+    const line = await openLine(t.base);
+    const page = await t.page.context().newPage();
+    try {
+      await page.goto(`${line.origin}/app/lists`);
+      await choose(page, join(t.dir, "long.csv"));
+      line.cutAfter(4e6);
+      const made = page.waitForResponse((r) => r.request().method() === "POST" && r.url().endsWith("/v1/uploads"));
+      await page.getByRole("button", { name: "Upload", exact: true }).click();
+      const { upload_id } = await (await made).json();
+      const panel = page.getByRole("region", { name: "Uploads" });
+      await panel.getByText("Paused.").waitFor();
+      line.cutAfter(Infinity);
+      const deleted = page.waitForResponse((r) => r.request().method() === "DELETE" && r.status() === 204);
+      await panel.getByRole("button", { name: "Stop" }).click();
+      await panel.getByText("Upload cancelled. Nothing was charged.").waitFor();
+      await deleted;
+      const left = await page.evaluate((id) => fetch(`/v1/uploads/${id}`, { headers: { "Tus-Resumable": "1.0.0" } }).then((r) => r.status), upload_id);
+      assert.equal(left, 404);
+    } finally {
+      await page.close();
+      await line.close();
+    }
+  });
+
+  step("a JSON array is not shown as a list", async ({ page }) => {
+    await choose(page, csv("people.json", '[{"email":"ann@array.example"},\n{"email":"bo@array.example"}]\n'));
+    await page.getByRole("alert").getByText("This is a JSON array. Upload JSON lines instead").waitFor();
+    assert.equal(await page.getByRole("region", { name: "First rows of the list" }).count(), 0);
+    await page.getByRole("button", { name: "Choose another" }).click();
   });
 
   step("a page whose code cannot be fetched says so within the dashboard, and comes by itself", async ({ page, base }) => {

@@ -60,7 +60,7 @@ try {
   const broken = [];
   page.on("pageerror", (e) => broken.push(e.message));
   page.on("console", (m) => /Content Security Policy/.test(m.text()) && broken.push(m.text()));
-  const t = { fleet, base: fleet.base, email: fleet.email, password: fleet.password, page, list, file, shop, stranger, more };
+  const t = { dir, fleet, base: fleet.base, email: fleet.email, password: fleet.password, page, list, file, shop, stranger, more };
   for (const [name, run] of steps) {
     const begun = Date.now();
     try {

@@ -40,6 +40,19 @@ export function ask() {
   fetch("/v1/dash/session", { cache: "no-store" }).then(answered, unanswered);
 }
 
+/** back resolves when the server answers, at once where it does. */
+export function back(): Promise<void> {
+  return new Promise((done) => {
+    const look = () => {
+      if (!reached) return;
+      watchers.delete(look);
+      done();
+    };
+    watchers.add(look);
+    look();
+  });
+}
+
 /** useReached tells a page whether the server answers. */
 export function useReached(): boolean {
   return useSyncExternalStore(

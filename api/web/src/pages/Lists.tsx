@@ -9,7 +9,7 @@ import { Ask, Busy, Empty, Icon, Loaded, Page, Panel, To, Trouble } from "../par
 import { DataTable } from "../parts/DataTable";
 import { jobColumns, StateFilter, titleOf, useJobsSearch } from "../parts/JobTable";
 import { asList, pasted } from "../upload/lists";
-import { beginning, columnPart, delimiterNames, delimiterPart, preview, workbooks, type Preview } from "../upload/preview";
+import { beginning, columnPart, delimiterNames, delimiterPart, isArray, preview, workbooks, type Preview } from "../upload/preview";
 import { allChosen, choose, chosenDone, dismiss, start, useChosen, type Chosen, type Options } from "../upload/uploads";
 import { resultsPath } from "../verdict";
 
@@ -140,7 +140,11 @@ function Prepare({ list, more }: { list: Chosen; more: number }) {
   useEffect(() => {
     let there = true;
     beginning(file)
-      .then((head) => there && setSeen(head ? preview(head) : "none"))
+      .then((head) => {
+        if (!there) return;
+        if (head && isArray(head)) setError(new Error("This is a JSON array. Upload JSON lines instead: one object a line, without the brackets and the commas between them."));
+        else setSeen(head ? preview(head) : "none");
+      })
       .catch(() => there && setError(new Error("This file cannot be read: choose it again, or another one.")));
     return () => {
       there = false;
@@ -212,7 +216,7 @@ function Form({ list, seen }: { list: Chosen; seen: Preview | null }) {
       if (router.state.location.pathname !== "/lists" || allChosen().length > 0) return; // its user does something else
       dismiss(id);
       void router.navigate({ to: "/lists/$jobId", params: { jobId: job.job_id } });
-    });
+    }, list.url);
     chosenDone();
   }
 

@@ -7,7 +7,7 @@ import { words } from "../api/client";
 import { recentJobs } from "../api/queries";
 import { bytes, duration } from "../format";
 import { Again, Icon, To } from "../parts";
-import { abort, again, chooseAgain, dismiss, isUnderWay, recover, refusedColumn, resend, settle, useUploads, verifyAnyway, type Upload } from "./uploads";
+import { abort, again, chooseAgain, dismiss, isUnderWay, recover, refusedColumn, resend, resumedFrom, settle, useUploads, verifyAnyway, type Upload } from "./uploads";
 
 /** UploadPanel shows uploads on every page. */
 export function UploadPanel() {
@@ -163,6 +163,8 @@ function note(u: Upload): string {
     }
     case "checking":
       return "Sent. The server is reading and counting the list…";
+    case "waiting":
+      return "Paused. The upload continues automatically when the server answers.";
     case "done":
       return u.job?.status === "ready" ? "Uploaded. Nothing is charged until you start the job." : "Upload complete. You can close this page.";
     case "cancelled":
@@ -172,6 +174,6 @@ function note(u: Upload): string {
     case "broken":
       return u.sent >= u.size
         ? "The upload had finished when you left. The job will appear if the server accepted it; otherwise select the file again."
-        : `Upload interrupted at ${Math.floor((u.sent / u.size) * 100)} %. Nothing was charged. Select the file again to restart with the same options.`;
+        : `Upload interrupted at ${Math.floor((u.sent / u.size) * 100)} %. Nothing was charged. Select the file again to ${u.size < resumedFrom ? "restart" : "continue"} with the same options.`;
   }
 }

@@ -1,9 +1,9 @@
 import type { Job } from "../api/client";
 import type { Options } from "./uploads";
 
-// An upload is one request: a page that is left in its midst ends it, and the server then keeps nothing of it. What a browser
-// can keep is that there was one, and how it was to be read: the next page says what became of it, and sends it again when
-// the file is chosen again. A file itself outlives no page.
+// A page that is left in the midst of an upload ends it. What a browser can keep is that there was one, how it was to be read, and
+// where the server has a part of it: the next page says what became of it, and goes on when the file is chosen again. A file itself
+// outlives no page.
 
 /** Unfinished is what is kept of an upload while it is under way. */
 export interface Unfinished {
@@ -14,6 +14,7 @@ export interface Unfinished {
   options: Options;
   begun: number; // milliseconds since 1970
   sent: number; // bytes that had left when it was last noted
+  url?: string; // of what the server has of it
 }
 
 const place = "probity.uploads";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { beginning, columnNamed, columnPart, columnSeen, decode, isWorkbook, packing, parse, preview } from "./preview";
+import { beginning, columnNamed, columnPart, columnSeen, decode, isArray, isWorkbook, packing, parse, preview } from "./preview";
 
 const utf8 = (s: string) => new TextEncoder().encode(s);
 
@@ -122,4 +122,14 @@ describe("files", () => {
     expect(await beginning(two)).toBeNull();
   });
   it("tells a workbook by what is in it", async () => expect([await isWorkbook(mac), await isWorkbook(two), await isWorkbook(book)]).toEqual([false, false, true]));
+});
+
+describe("a JSON array", () => {
+  it.each([
+    ['[{"email":1}]', true],
+    ["\uFEFF\r\n [\n {", true],
+    ['["ann@shop.example"]', false], // as the server has it
+    ['{"a":[{', false],
+    ["email\n[{", false],
+  ])("%j", (text, want) => expect(isArray(new TextEncoder().encode(text))).toBe(want));
 });

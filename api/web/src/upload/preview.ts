@@ -111,6 +111,9 @@ export function columnSeen(rows: readonly string[][]): { column: number; cells: 
   return { column: best, cells: counts[best] ?? 0 };
 }
 
+/** isArray tells whether a list is a JSON array of objects, which the server refuses (csvfile.beginsJSON). */
+export const isArray = (bytes: Uint8Array) => /^\uFEFF?[ \t\r\n]*\[[ \t\r\n]*\{/.test(decode(bytes));
+
 /** preview reads the beginning of a list. */
 export function preview(bytes: Uint8Array, shown = 8): Preview {
   let text = decode(bytes).replace(/^\uFEFF/, "");

@@ -1,12 +1,22 @@
 import { useSyncExternalStore } from "react";
 import { ApiError, csrfToken, errorOf, signedOut, worthAgain, type Job } from "../api/client";
-import { unanswered } from "../api/reach";
+import { back, unanswered } from "../api/reach";
 import { becameJob, isSame, read, write, type Unfinished } from "./broken";
 import type { List } from "./lists";
 
 // Uploads live outside of pages: one goes on, and is shown, wherever its sender goes. The browser reads the file from the
-// disk as it sends it, so that memory stays flat. Leaving the dashboard altogether ends it, which is why that is asked; who
-// comes back, or reloads, is told what became of it (broken.ts).
+// disk as it sends it, so that memory stays flat. While the server does not answer it waits, and then goes on by itself. Leaving
+// the dashboard altogether ends it, which is why that is asked; who comes back, or reloads, is told what became of it (broken.ts).
+
+/** resumedFrom is the size in bytes from which a list is sent so that it goes on where it stopped (resumable.ts). A shorter one is a
+ * single request, and is sent anew. */
+export const resumedFrom = 8 << 20;
+
+/** mostTries is how often in a row an upload is sent while the server answers but none of it arrives. */
+const mostTries = 20;
+
+/** pause is the least number of seconds between two tries. */
+const pause = 3;
 
 export interface Options {
   name: string;
@@ -24,6 +34,7 @@ export interface Options {
 /** Chosen is a list whose options are being chosen, with those of an upload of it before. */
 export interface Chosen extends List {
   options?: Options;
+  url?: string; // of its upload, which the server may still have
 }
 
 export interface Upload {
@@ -32,7 +43,7 @@ export interface Upload {
   size: number;
   sent: number;
   rate: number; // bytes per second
-  state: "sending" | "checking" | "done" | "failed" | "cancelled" | "broken";
+  state: "sending" | "checking" | "waiting" | "done" | "failed" | "cancelled" | "broken";
   error?: ApiError | Error;
   job?: Job;
 }
@@ -42,7 +53,9 @@ interface Running {
   blob?: File; // none of what an earlier page left
   options: Options;
   key: string; // the Idempotency-Key: trying again is safe
-  request?: XMLHttpRequest;
+  stop?: AbortController; // of what is under way
+  url?: string; // of what the server has of it
+  has: number; // bytes that the server said it has
   left?: Unfinished; // what an earlier page noted
   begun: number;
   modified: number;
@@ -76,7 +89,7 @@ function note() {
   notedAt = performance.now();
   write(
     sessionStorage,
-    open.map((r) => ({ id: r.key, file: r.upload.file, size: r.upload.size, modified: r.modified, options: r.options, begun: r.begun, sent: r.upload.sent })),
+    open.map((r) => ({ id: r.key, file: r.upload.file, size: r.upload.size, modified: r.modified, options: r.options, begun: r.begun, sent: r.upload.sent, url: r.url })),
   );
 }
 
@@ -85,7 +98,7 @@ export function recover(now = Date.now()) {
   for (const left of read(sessionStorage, now)) {
     if (all.has(left.id)) continue;
     const upload: Upload = { id: left.id, file: left.file, size: left.size, sent: left.sent, rate: 0, state: "broken" };
-    all.set(left.id, { upload, options: left.options, key: left.id, left, begun: left.begun, modified: left.modified });
+    all.set(left.id, { upload, options: left.options, key: left.id, left, url: left.url, has: 0, begun: left.begun, modified: left.modified });
   }
   publish();
 }
@@ -104,7 +117,7 @@ export function resend(id: string, file: File, then: (job: Job) => void): boolea
   const one = all.get(id);
   if (!one?.left || !isSame(one.left, file)) return false;
   one.blob = file;
-  send(id, then);
+  void send(id, then);
   return true;
 }
 
@@ -117,8 +130,9 @@ function watch(then: () => void) {
   return () => watchers.delete(then);
 }
 
-/** form is the body of an upload: what changes how the file is read comes before it. */
-export function form(file: File, o: Options): FormData {
+/** form is the body of the request that makes the job: what changes how the file is read comes before it. The file may be one that the
+ * server has, with an id. */
+export function form(file: File, o: Options, uploadId?: string): FormData {
   const f = new FormData();
   f.set("start", "false"); // its page shows what the server read, and starts it
   if (o.name) f.set("name", o.name);
@@ -133,63 +147,120 @@ export function form(file: File, o: Options): FormData {
   }
   if (o.maxHours) f.set("max_hours", String(o.maxHours)); // else the server chooses by its plan
   f.set("max_age", String(Math.round(o.maxAgeDays * 86400)));
-  f.set("file", file, file.name);
+  if (uploadId) f.set("upload_id", uploadId);
+  else f.set("file", file, file.name);
   return f;
 }
 
-/** start sends a file; then is told of the job. */
-export function start(file: File, options: Options, then: (job: Job) => void): string {
+/** start sends a file; then is told of the job. url is of an earlier upload of it. */
+export function start(file: File, options: Options, then: (job: Job) => void, url?: string): string {
   const id = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
   const upload: Upload = { id, file: file.name, size: file.size, sent: 0, rate: 0, state: "sending" };
-  all.set(id, { upload, blob: file, options, key: id, begun: Date.now(), modified: file.lastModified });
-  send(id, then);
+  all.set(id, { upload, blob: file, options, key: id, url, has: 0, begun: Date.now(), modified: file.lastModified });
+  void send(id, then);
   return id;
 }
 
-function send(id: string, then: (job: Job) => void) {
+/** send sends an upload until the server has accepted or refused it, or its user ends it. */
+async function send(id: string, then: (job: Job) => void) {
   const one = all.get(id);
   if (!one?.blob) return;
   const { blob } = one;
-  const request = new XMLHttpRequest();
-  one.request = request;
-  const begun = performance.now();
-  change(id, { state: "sending", sent: 0, rate: 0, error: undefined });
-  request.open("POST", "/v1/verify/bulk");
-  request.setRequestHeader("X-CSRF-Token", csrfToken());
-  request.setRequestHeader("Idempotency-Key", one.key);
-  request.responseType = "json";
-  request.upload.onprogress = (e) => {
-    const seconds = (performance.now() - begun) / 1000;
-    change(id, { sent: Math.min(e.loaded, blob.size), rate: seconds > 0.3 ? e.loaded / seconds : 0 });
-  };
-  request.upload.onload = () => change(id, { sent: blob.size, state: "checking" });
-  request.onerror = () => {
-    unanswered();
-    change(id, { state: "failed", error: new Error("Upload failed: connection lost. Try again; you will not be charged twice.") });
-  };
-  request.onabort = () => change(id, { state: "cancelled" });
-  request.onload = () => {
-    if (request.status === 401) {
-      change(id, { state: "failed", error: new Error("Your session expired before the upload was accepted. Nothing was kept or charged. Try again: the file is still chosen.") });
-      signedOut();
-      return;
+  const stop = new AbortController();
+  one.stop = stop;
+  for (let tries = 1; ; tries++) {
+    const before = one.has;
+    let job: Job;
+    try {
+      job = await sendOnce(one, blob, stop.signal);
+    } catch (error) {
+      if (stop.signal.aborted) return;
+      if (one.has > before) tries = 1;
+      if (!passes(error) || tries >= mostTries) return fail(id, error);
+      change(id, { state: "waiting" });
+      if (error.status === 0) unanswered();
+      await Promise.all([new Promise((done) => setTimeout(done, 1000 * Math.max(pause, error.retryAfter))), back()]);
+      if (stop.signal.aborted) return;
+      continue;
     }
-    if (request.status !== 202) {
-      const error = errorOf(request.status, request.response, request.getResponseHeader("X-Request-Id"), request.getResponseHeader("Retry-After"));
-      change(id, { state: "failed", error });
-      return;
-    }
-    const job = request.response as Job;
-    sent.set(job.job_id, { file: blob, note: "", options: one.options });
+    sent.set(job.job_id, { file: blob, note: "", options: one.options, url: one.url });
     change(id, { state: "done", job });
-    then(job);
+    return then(job);
+  }
+}
+
+/** passes tells whether an upload that met this goes on by itself: there was no answer, or one for the moment. */
+const passes = (error: unknown): error is ApiError => error instanceof ApiError && [0, 409, 502, 503, 504].includes(error.status);
+
+function fail(id: string, error: unknown) {
+  if (!(error instanceof ApiError && error.status === 401)) return change(id, { state: "failed", error: error as Error });
+  change(id, { state: "failed", error: new Error("Your session expired before the upload was accepted. Nothing was charged. Try again: the file is still chosen.") });
+  signedOut();
+}
+
+const lost = () => new ApiError(0, "Upload failed: connection lost. Try again; you will not be charged twice.");
+
+/** sendOnce sends what the server does not have of an upload, and makes the job. */
+async function sendOnce(one: Running, file: File, signal: AbortSignal): Promise<Job> {
+  const { id } = one.upload;
+  change(id, { state: "sending", sent: one.has, rate: 0, error: undefined });
+  await file.slice(0, 1).arrayBuffer().catch(() => {
+    throw new Error("The file cannot be read any more: it was moved or changed. Choose it again.");
+  });
+  signal.throwIfAborted();
+  let begun = performance.now();
+  const progress = (bytes: number) => {
+    const seconds = (performance.now() - begun) / 1000;
+    change(id, { sent: Math.min(bytes, file.size), rate: seconds > 0.3 ? (bytes - one.has) / seconds : 0 });
   };
-  request.send(form(blob, one.options));
-  publish();
+  if (file.size < resumedFrom) return post(one, form(file, one.options), signal, progress);
+  const { sendRest } = await import("./resumable").catch(() => {
+    throw lost();
+  });
+  signal.throwIfAborted();
+  const told = {
+    begun: (url: string) => {
+      if (url !== one.url) one.has = 0;
+      one.url = url;
+    },
+    goesOn: (from: number) => {
+      begun = performance.now();
+      one.has = from;
+      progress(from);
+    },
+    sent: progress,
+  };
+  one.url = await sendRest(file, one.url, told, signal).catch((error) => {
+    throw error instanceof ApiError ? error : lost();
+  });
+  return post(one, form(file, one.options, one.url), signal);
+}
+
+/** post makes the job by a request whose body may be the file itself, and then tells how much of it has left. */
+function post(one: Running, body: FormData, signal: AbortSignal, progress?: (bytes: number) => void): Promise<Job> {
+  const { id, size } = one.upload;
+  const checking = () => change(id, { sent: size, state: "checking" });
+  return new Promise((done, failed) => {
+    const request = new XMLHttpRequest();
+    signal.addEventListener("abort", () => request.abort());
+    request.open("POST", "/v1/verify/bulk");
+    request.setRequestHeader("X-CSRF-Token", csrfToken());
+    request.setRequestHeader("Idempotency-Key", one.key);
+    request.responseType = "json";
+    if (progress) request.upload.onprogress = (e) => progress(e.loaded);
+    request.upload.onload = checking;
+    request.onerror = () => failed(lost());
+    request.onabort = () => failed(signal.reason);
+    request.onload = () => {
+      if (request.status === 202) return done(request.response as Job);
+      failed(errorOf(request.status, request.response, request.getResponseHeader("X-Request-Id"), request.getResponseHeader("Retry-After")));
+    };
+    request.send(body);
+  });
 }
 
 export function again(id: string, then: (job: Job) => void) {
-  send(id, then);
+  void send(id, then);
 }
 
 /** refusedColumn is why the server refused the column of an upload, in its words; empty where that is not what it refused. */
@@ -203,14 +274,14 @@ export function verifyAnyway(id: string, then: (job: Job) => void) {
   const one = all.get(id);
   if (!one) return;
   one.options = { ...one.options, columnCheck: false };
-  send(id, then);
+  void send(id, then);
 }
 
 /** chooseAgain goes back to the options of an upload that was refused. */
 export function chooseAgain(id: string) {
   const one = all.get(id);
-  dismiss(id);
-  if (one?.blob) choose([{ file: one.blob, note: "", options: one.options }]);
+  all.delete(id);
+  if (one?.blob) choose([{ file: one.blob, note: "", options: one.options, url: one.url }]);
 }
 
 const sent = new Map<string, Chosen>(); // what jobs of this page were made of
@@ -237,25 +308,40 @@ export const allChosen = () => chosen;
 export const useChosen = () => useSyncExternalStore(watch, () => chosen);
 
 export function abort(id: string) {
-  all.get(id)?.request?.abort();
+  const one = all.get(id);
+  if (!one) return;
+  one.stop?.abort();
+  change(id, { state: "cancelled" });
+  end(one);
+}
+
+/** end deletes what the server has of an upload. */
+function end(one: Running) {
+  const { url } = one;
+  one.url = undefined;
+  one.has = 0;
+  if (url) import("./resumable").then((resumable) => resumable.end(url)).catch(() => {}); // it expires
 }
 
 /** dropUploads ends and forgets all: the next user of this page may be another one. */
 export function dropUploads() {
-  for (const one of all.values()) one.request?.abort();
+  for (const one of all.values()) one.stop?.abort();
   all.clear();
   sent.clear();
   chosen = [];
   publish();
 }
 
+/** dismiss forgets an upload that is over. The upload of a job stays on the server for a while: its options may be changed. */
 export function dismiss(id: string) {
+  const one = all.get(id);
   all.delete(id);
+  if (one && one.upload.state !== "done") end(one);
   publish();
 }
 
 export function isUnderWay(u: Upload) {
-  return u.state === "sending" || u.state === "checking";
+  return u.state === "sending" || u.state === "checking" || u.state === "waiting";
 }
 
 window.addEventListener("beforeunload", (event) => {

@@ -14,6 +14,7 @@ import (
 
 	"probity/coordinator/results"
 	"probity/engine"
+	"probity/prober/wire"
 	"probity/store"
 )
 
@@ -136,6 +137,68 @@ func TestSearchByStatusEndsWithItsLastRow(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, results.Found{Last: j.Rows}, find(1, 25, "", engine.Risky), "no row is counted")
 	require.Less(t, find(1, 25, "", engine.Invalid).Last, int64(20_000), "they may be anywhere")
+	require.NoError(t, w.close(t))
+}
+
+// TestSearchFindsTheAnswersOfARunningJob: pages of searches, the first before most rows are answered, have what the
+// partial results have.
+func TestSearchFindsTheAnswersOfARunningJob(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem())
+	w.prober.outcome = func(_ *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
+		if strings.HasPrefix(r.Address.Domain(), "busy") {
+			return wire.Returned, time.Hour
+		}
+		return wire.Settled, 0
+	}
+	w.run()
+	list := bytes.NewBufferString("email,note\n")
+	open := 0
+	for i := range 8000 {
+		switch {
+		case i%9 == 2:
+			fmt.Fprintf(list, "u%d@shop.example,again\n", i-2)
+		case i%5 == 0:
+			open++
+			fmt.Fprintf(list, "u%d@busy.example,\n", i)
+		default:
+			fmt.Fprintf(list, "u%d@shop.example,%s\n", i, strings.Repeat("york ", 10))
+		}
+	}
+	j := w.accept(t, list.String())
+	search := func(f results.Filter, limit int) (got []string) {
+		for after := int64(0); after < j.Rows; {
+			f.From = uint32(after) + 1
+			found, err := w.c.Find(t.Context(), j.ID, f, results.Search{Limit: limit})
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, found.Last, after)
+			after = found.Last
+			for _, row := range found.Rows {
+				got = append(got, string(row))
+			}
+		}
+		return got
+	}
+	answered := func(least int64) {
+		require.Eventually(t, func() bool {
+			s, err := w.c.Snapshot(j.ID)
+			return err == nil && s.Answered >= least
+		}, 20*time.Second, time.Millisecond)
+	}
+	answered(1)
+	require.Len(t, search(results.Filter{}, 100), int(j.Rows))
+	answered(j.Unique - int64(open))
+	var whole, invalid []string
+	for line := range strings.Lines(w.results(t, j.ID, results.Filter{Partial: true,
+		Form: results.Form{Format: results.JSONL}})) {
+		line = strings.TrimSuffix(line, "\n")
+		whole = append(whole, line)
+		if strings.Contains(line, `"status":"INVALID"`) {
+			invalid = append(invalid, line)
+		}
+	}
+	require.Equal(t, whole, search(results.Filter{}, 100))
+	require.NotEmpty(t, invalid)
+	require.Equal(t, invalid, search(results.Filter{Status: []engine.Status{engine.Invalid}}, 7))
 	require.NoError(t, w.close(t))
 }
 

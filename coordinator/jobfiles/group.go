@@ -203,6 +203,9 @@ func (g *Group) Answers() iter.Seq2[uint32, *Record] {
 	}
 }
 
+// AnswerAt returns the offset in the log of the answer with an index in the group.
+func (g *Group) AnswerAt(i int) int64 { return g.At + int64(g.names+i*entryBytes) }
+
 // Deferred calls visit with the deferrals of the group in their order.
 func (g *Group) Deferred(visit func(row uint32, d Deferral) error) error {
 	le := binary.LittleEndian

@@ -26,7 +26,7 @@ func (w *groupWriter) write(g *group, durable uint64) error {
 	if _, err := w.w.Write(w.buf); err != nil {
 		return err
 	}
-	w.end = LogEnd{At: w.end.At + int64(len(w.buf)), Sum: sum, number: w.end.number + 1}
+	w.end = LogEnd{At: w.end.At + int64(len(w.buf)), Sum: sum, number: w.end.number + 1, last: w.end.At}
 	return nil
 }
 

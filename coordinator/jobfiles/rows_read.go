@@ -17,6 +17,17 @@ type LogEnd struct {
 	Sum     uint64 // checksum of the last group; it covers that of the group before, and so the whole log
 
 	number uint64 // of the last group
+	last   int64  // its offset
+}
+
+// EndsIn reports whether a log begins with the groups before the end: whether its checksum is that of the last one.
+func (e LogEnd) EndsIn(f io.ReaderAt) (bool, error) {
+	if e.number == 0 {
+		return true, nil
+	}
+	r := rowsReader{f: f, buf: make([]byte, groupHeaderBytes)}
+	ok, err := r.group(e.last)
+	return ok && r.g.sum == e.Sum, err
 }
 
 // ReadRows calls visit with each whole group of a rows log in the order in which they were written.
@@ -24,8 +35,12 @@ type LogEnd struct {
 // The log ends at the first group that a crash left incomplete; bytes after that are not read. A group that cannot be
 // read is damage if a later group says that it was durable: it is counted and skipped.
 func ReadRows(f io.ReaderAt, visit func(*Group) error) (LogEnd, error) {
+	return ReadRowsFrom(f, LogEnd{}, visit)
+}
+
+// ReadRowsFrom is ReadRows from where an earlier reading ended. If visit returns an error, the end is before its group.
+func ReadRowsFrom(f io.ReaderAt, end LogEnd, visit func(*Group) error) (LogEnd, error) {
 	r := rowsReader{f: f, buf: make([]byte, groupHeaderBytes)}
-	var end LogEnd
 	for {
 		ok, err := r.group(end.At)
 		if err != nil {
@@ -36,12 +51,13 @@ func ReadRows(f io.ReaderAt, visit func(*Group) error) (LogEnd, error) {
 			if err != nil || !ok {
 				return end, err
 			}
-			end.Damaged += int(r.g.number - end.number - 1)
 		}
 		if err := visit(&r.g); err != nil {
 			return end, err
 		}
-		end.At, end.number, end.Sum = r.g.At+int64(len(r.g.bytes)), r.g.number, r.g.sum
+		end.Damaged += int(r.g.number - end.number - 1)
+		end.At, end.last = r.g.At+int64(len(r.g.bytes)), r.g.At
+		end.number, end.Sum = r.g.number, r.g.sum
 	}
 }
 
@@ -56,6 +72,15 @@ func ReadGroup(f io.ReaderAt, at int64, visit func(*Group) error) error {
 		return err
 	}
 	return visit(&r.g)
+}
+
+// ReadAnswer reads the answer at an offset of the log, that of Group.AnswerAt, and its row. Its group was read before.
+func ReadAnswer(f io.ReaderAt, at int64) (row uint32, rec Record, err error) {
+	var b [entryBytes]byte
+	if err := ReadFull(f, b[:], at); err != nil {
+		return 0, rec, fmt.Errorf("rows log: answer at %d: %w", at, err)
+	}
+	return binary.LittleEndian.Uint32(b[:]), Record(b[4:]), nil
 }
 
 type rowsReader struct {

@@ -39,6 +39,7 @@ type Assembly struct {
 	savedAnswers  vfs.File // the rows log, or the answers file of a finished job; nil: there are no answers
 	inputs        []string // JSON text before each cell of input, empty for the e-mail column; nil: no input is written
 	groups        []logGroup
+	live          *liveIndex     // in place of groups: of a running job that is searched
 	answersWriter *AnswersWriter // nil: no answers file is written
 
 	Damaged    int    // unreadable groups of the log
@@ -110,6 +111,7 @@ type Renderer struct {
 	cfg     Config
 	pages   pipeline.Pool[page]
 	indexes *lru.Cache[string, []logGroup] // of the answers files of finished jobs, by job and name
+	live    liveIndexes                    // of the logs of running jobs
 }
 
 // maxIndexes bounds the indexes in memory; one of five million rows has some 60 KB.
@@ -133,8 +135,12 @@ func (r *Renderer) Open(j *store.Job, upload *jobfiles.Upload, answers vfs.File,
 	err := json.Unmarshal(j.Dialect, &a.dialect)
 	indexed := f.From > 0 && j.Answers != nil
 	known := false
-	if indexed {
+	switch {
+	case indexed:
+		r.live.drop(j.ID)
 		a.groups, known = r.indexes.Get(j.ID + "/" + j.Answers.Name)
+	case f.From > 0 && answers != nil:
+		a.live, known = r.live.take(j), true
 	}
 	if err == nil && !known {
 		// The whole log is read once, to index its groups and to count missing answers and damaged groups.
@@ -173,6 +179,9 @@ func (a *Assembly) WriteAnswers(w *AnswersWriter) {
 
 // Close closes the files.
 func (a *Assembly) Close() error {
+	if a.live != nil {
+		a.r.live.put(a.job.ID, a.live)
+	}
 	err := a.upload.Close()
 	if a.savedAnswers != nil {
 		err = errors.Join(err, a.savedAnswers.Close())
@@ -293,6 +302,9 @@ func (a *Assembly) loadWindow(next, end int) error {
 		if err != nil {
 			return err
 		}
+	}
+	if a.live != nil {
+		return a.loadLive()
 	}
 	w.findDuplicates()
 	for _, group := range a.groups {

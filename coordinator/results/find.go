@@ -72,7 +72,8 @@ var errEnough = errors.New("enough rows were found")
 
 // Find searches the rows from Filter.From on, as JSON objects, until it has found enough or its time is over. It
 // decompresses all rows on its way, and joins with their answers only the frames that contain the text. It looks at no
-// row outside the Span of the statuses, and reaches the job's last row with the last one there.
+// row outside the Span of the statuses, and reaches the job's last row with the last one there. Of a running job it
+// first reads the answers that were added since the last search; if these take all its time, it searches no row.
 func (a *Assembly) Find(ctx context.Context, s Search) (Found, error) {
 	found, err := a.findInSpan(ctx, s)
 	if err == nil && found.Last >= Span(a.job, a.filter.Status)[1] {
@@ -99,6 +100,15 @@ func (a *Assembly) findInSpan(ctx context.Context, s Search) (Found, error) {
 			}
 		}
 		return nil
+	}
+	if a.live != nil {
+		whole, err := a.live.catchUp(a.job, a.savedAnswers, ends)
+		if err != nil {
+			a.live = nil // it is made anew
+		}
+		if err != nil || !whole {
+			return found, err
+		}
 	}
 	next, most := a.firstFrame(from), firstFindRows
 	more := func() bool { return next < len(a.upload.Frames) && found.Last < span[1] }

@@ -27,6 +27,7 @@ const bottom = 28; // the axis of time
 const top = 28; // the units
 const markWidth = 60;
 const tick = 5;
+const fewSlots = 10; // so many have room for their numbers
 
 interface Props {
   label: string;
@@ -40,11 +41,13 @@ interface Props {
   height?: number;
   /** A figure that stands between two looks, rather than a count of what happened. */
   level?: boolean;
+  /** A mark names its slot, rather than where that begins. */
+  named?: boolean;
   say?: (n: number) => string;
 }
 
 /** Bars shows numbers over time. What stands next to it says the same to those who do not see it. */
-export function Bars({ label, unit, note = "", kinds, slots, every, height = 230, level = false, say = number }: Props) {
+export function Bars({ label, unit, note = "", kinds, slots, every, height = 230, level = false, named = false, say = number }: Props) {
   const { ref, width } = useElementSize();
   const [at, setAt] = useState<number | null>(null);
   const total = (s: Slot) => kinds.reduce((n, k) => n + (s.counts?.[k.key] ?? 0), 0);
@@ -85,7 +88,12 @@ export function Bars({ label, unit, note = "", kinds, slots, every, height = 230
                     sum += s.counts?.[k.key] ?? 0;
                     return sum > from && <rect key={k.key} className={k.fill} x={x + wide * 0.1} width={wide * 0.8} y={y(sum)} height={y(from) - y(sum)} />;
                   })}
-                {s.place !== undefined && s.place % apart === 0 && <Mark slot={s} x={x + (level || s.strong === undefined ? wide / 2 : 0)} y={height - bottom} width={width} />}
+                {slots.length <= fewSlots && sum > 0 && (
+                  <text x={x + wide / 2} y={y(sum) - 4} textAnchor="middle">
+                    {compact(sum)}
+                  </text>
+                )}
+                {s.place !== undefined && s.place % apart === 0 && <Mark slot={s} x={named ? x + wide / 2 : x} y={height - bottom} width={width} />}
               </g>
             );
           })}
@@ -169,7 +177,7 @@ const dayMarks = [1, 2, 3, 5, 7, 10, 14, 15, 30];
 export function DayBars({ days }: { days: readonly Day[] }) {
   const sum = days.reduce((n, d) => n + d.singles + statuses.reduce((m, s) => m + (d.counts[s] ?? 0), 0), 0);
   const slots = daySlots(days, (d) => ({ ...d.counts, SINGLE: d.singles }));
-  return <Bars label={`Verifications by day: ${number(sum)} in ${days.length} days`} unit="answers" note="days in UTC" kinds={kinds} slots={slots} every={dayMarks} />;
+  return <Bars label={`Verifications by day: ${number(sum)} in ${days.length} days`} unit="answers" note="days in UTC" named kinds={kinds} slots={slots} every={dayMarks} />;
 }
 
 const creditKind: Kind[] = [{ key: "used", name: "Credits used", fill: "fill-SINGLE" }];
@@ -178,7 +186,7 @@ const creditKind: Kind[] = [{ key: "used", name: "Credits used", fill: "fill-SIN
 export function CreditBars({ days }: { days: readonly Day[] }) {
   const sum = days.reduce((n, d) => n + d.credits_used, 0);
   const slots = daySlots(days, (d) => ({ used: d.credits_used }));
-  return <Bars label={`Credits used by day: ${number(sum)} in ${days.length} days`} unit="credits" note="days in UTC" kinds={creditKind} slots={slots} every={dayMarks} height={190} />;
+  return <Bars label={`Credits used by day: ${number(sum)} in ${days.length} days`} unit="credits" note="days in UTC" named kinds={creditKind} slots={slots} every={dayMarks} height={190} />;
 }
 
 const rowKind: Kind[] = [{ key: "rows", name: "Rows", fill: "fill-SINGLE" }];
@@ -187,7 +195,7 @@ const rowKind: Kind[] = [{ key: "rows", name: "Rows", fill: "fill-SINGLE" }];
 export function Scores({ counts }: { counts: readonly number[] }) {
   const range = (i: number) => (i === counts.length - 1 ? `${i * 10} to 100` : `${i * 10} to ${i * 10 + 9}`);
   const told = counts.flatMap((n, i) => (n > 0 ? [`score ${range(i)}: ${counted(n, "row")}`] : []));
-  const slots = counts.map((rows, i) => ({ name: `Score ${range(i)}`, mark: String(i * 10), place: i, strong: false, counts: { rows } }));
+  const slots = counts.map((rows, i) => ({ name: `Score ${range(i)}`, mark: String(i * 10), place: i, counts: { rows } }));
   return <Bars label={told.join(", ") || "no rows"} unit="rows" note="by score" kinds={rowKind} slots={slots} every={[1, 2]} height={190} />;
 }
 

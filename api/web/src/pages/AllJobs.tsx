@@ -25,7 +25,11 @@ export function AllJobs() {
               columns={columns}
               rows={jobs}
               keyOf={(j) => j.job_id}
-              empty={<Empty icon="lists" title={status ? `No ${status} jobs` : "No jobs yet"} />}
+              empty={
+                <Empty icon="lists" title={status ? `No ${status} jobs` : "No jobs yet"}>
+                  {status ? "Choose another state above." : "A job appears here when an account uploads a list."}
+                </Empty>
+              }
               pages={{ cursor, next, go: (cursor) => show({ status, cursor }) }}
             />
           )}

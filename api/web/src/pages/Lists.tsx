@@ -372,7 +372,13 @@ function download(jobs: Job[]) {
 }
 
 function NoJobs({ status }: { status: JobStatus | undefined }) {
-  if (status) return <Empty icon="lists" title={`No ${status} jobs`} />;
+  if (status) {
+    return (
+      <Empty icon="lists" title={`No ${status} jobs`}>
+        Choose another state above.
+      </Empty>
+    );
+  }
   return (
     <Empty icon="lists" title="No jobs yet">
       Drop a file above, or upload one <To to="/docs">with the API</To>.

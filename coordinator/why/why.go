@@ -318,8 +318,8 @@ const budgetSlots = 60
 // setTimes sets when the first rows of a receiver may be asked, and when all are expected to be done: budgets are used
 // in bursts, so the windows that the rows need after the first are added to that time. A further deferral of deferred
 // rows is not foreseen, and of controls only one for each domain: at a host of its own they can be a fifth of the
-// refusals, and the end as much later. All are done when the job gives up; those of a receiver that has quarantined their source need
-// no window.
+// refusals, and the end as much later. All are done when the job gives up; those of a receiver that has quarantined
+// their source need no window.
 func (f *Facts) setTimes(r *Receiver) {
 	var closed, last time.Time // until closed no budget allows more
 	for _, w := range r.Waits {

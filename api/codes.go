@@ -11,6 +11,7 @@ import (
 
 	"probity/api/httpd"
 	"probity/coordinator"
+	"probity/coordinator/bucket"
 	"probity/coordinator/callback"
 	"probity/coordinator/csvfile"
 	"probity/coordinator/fetch"
@@ -74,7 +75,7 @@ func refusalOfCoordinator(err error) *httpd.Refusal {
 		return httpd.Refuse(httpd.Forbidden, "%s.", capitalize(err.Error()))
 	case errors.Is(err, fleet.ErrNoProber):
 		return httpd.Busy("No prober is connected, so no mail server can be asked")
-	case errors.Is(err, callback.ErrURL), errors.Is(err, callback.ErrHeaders):
+	case errors.Is(err, callback.ErrURL), errors.Is(err, callback.ErrHeaders), errors.Is(err, bucket.ErrURL):
 		return httpd.Refuse(httpd.Unacceptable, "%s.", err)
 	case errors.Is(err, fetch.ErrBusy):
 		return httpd.Busy("Too many lists are being fetched by their URLs")

@@ -192,5 +192,9 @@ func (s *Server) loadJob(id string) (*record.Job, error) {
 	} else if !errors.Is(err, store.ErrNoCallback) {
 		return nil, err
 	}
-	return record.NewJob(s.cfg.PublicURL, s.deps.Coordinator.ResultRetention(), snap, callback)
+	r, err := record.NewJob(s.cfg.PublicURL, s.deps.Coordinator.ResultRetention(), snap, callback)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.SetDelivery(s.deps.Store.DB)
 }

@@ -20,6 +20,7 @@ import (
 	"probity/api/tus"
 	"probity/api/web"
 	"probity/coordinator"
+	"probity/coordinator/bucket"
 	"probity/coordinator/callback"
 	"probity/coordinator/erase"
 	"probity/coordinator/fetch"
@@ -37,6 +38,7 @@ type Deps struct {
 	Coordinator *coordinator.Coordinator
 	Callbacks   *callback.Sender // nil if none are sent
 	Late        *singles.Late    // answers single calls later; nil as Callbacks
+	Deliveries  *bucket.Sender   // of results; nil: there are none
 	// FS and Scratch are where a copy of an upload is kept while later parts can still change how the file is read.
 	FS      vfs.FS
 	Scratch string

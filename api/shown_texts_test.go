@@ -44,6 +44,7 @@ var textFields = map[string]textField{
 	"POST /v1/verify/bulk callback_url":   {body: "http://127.0.0.1:9/TEXT"},
 	"POST /v1/verify/single callback_url": {body: `{"email":"ann@shop.test","callback_url":TEXT}`},
 	"POST /v1/verify/bulk source_url":     {body: "https://127.0.0.1:9/TEXT"},
+	"POST /v1/verify/bulk results_to":     {body: "s3://results/out/TEXT"},
 	"POST /v1/verify/bulk upload_id":      {body: "TEXT", why: aLookup},
 	"POST /v1/verify/bulk name":           {body: "TEXT"},
 	"POST /v1/verify/bulk email_column": {body: "TEXT",

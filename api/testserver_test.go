@@ -14,6 +14,8 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,6 +30,7 @@ import (
 	"probity/api/record"
 	"probity/api/tus"
 	"probity/coordinator"
+	"probity/coordinator/bucket"
 	"probity/coordinator/callback"
 	"probity/coordinator/erase"
 	"probity/coordinator/fetch"
@@ -35,6 +38,7 @@ import (
 	"probity/coordinator/singles"
 	"probity/engine"
 	"probity/store"
+	"probity/store/deliveries"
 	book "probity/store/feedback"
 	"probity/store/history"
 )
@@ -51,6 +55,7 @@ type testServer struct {
 	server      *Server
 	history     *history.History
 	late        *singles.Late
+	deliveries  *bucket.Sender // to a server that does not answer
 	fs          vfs.FS
 	registry    *prometheus.Registry
 	log         *syncedBuffer
@@ -136,7 +141,8 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 		Prober: w.prober, Table: table,
 		Lists: fakeLists{}, TestVerdict: reasons.Simulate, Log: log, Probability: w.book.Probability,
 		OnFinish: func(j *store.Job) []store.Part {
-			return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), callback.Schedule(j)}
+			return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), callback.Schedule(j),
+				deliveries.JobEnded(j)}
 		}})
 	w.history, err = history.Open(history.Config{FS: w.fs, Dir: "history", Log: log})
 	require.NoError(t, err)
@@ -147,13 +153,20 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 		Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, nil }})
 	callbacks, err := callback.New(callback.Config{Store: w.store, Results: w.coord,
 		Record: func(j *store.Job, c store.Callback) ([]byte, error) {
-			return record.ForCallback("http://probity.test", w.coord.ResultRetention(), j, c)
+			return record.ForCallback(w.store.DB, "http://probity.test", w.coord.ResultRetention(), j, c)
 		},
 		Single:    func(request string) (*callback.SingleEvent, error) { return singles.Event(w.store, request) },
 		PublicURL: "http://probity.test", Dialer: outwards, Log: log})
 	require.NoError(t, err)
 	w.late, err = singles.Open(singles.Config{Store: w.store, Coordinator: w.coord, Notify: callbacks.Notify,
 		History: w.history, Log: log})
+	require.NoError(t, err)
+	key := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(key, []byte("[default]\naws_access_key_id=a\naws_secret_access_key=b\n"), 0o600))
+	own, err := bucket.ParseAllowed("Ann@Probity.test=s3://results/out")
+	require.NoError(t, err)
+	w.deliveries, err = bucket.New(bucket.Config{Store: w.store, Results: w.coord, Dialer: outwards,
+		Allowed: []bucket.Allowed{own}, Endpoint: "https://127.0.0.1:1", Region: "here", Credentials: key, Log: log})
 	require.NoError(t, err)
 	eraseCalls := func(ctx context.Context, folded string) error {
 		_, err := w.history.Erase(ctx, folded)
@@ -166,7 +179,7 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 		change(&cfg)
 	}
 	w.server, err = New(cfg, Deps{Store: w.store, Feedback: w.book, Coordinator: w.coord, Callbacks: callbacks,
-		FS: w.fs, Scratch: "data/scratch", Log: log,
+		FS: w.fs, Scratch: "data/scratch", Log: log, Deliveries: w.deliveries,
 		Fetcher: fetch.New(fetch.Config{Dialer: outwards, RootCAs: w.roots}), Uploads: uploads,
 		Metrics: w.registry, Now: func() time.Time { return time.Now().Add(time.Duration(w.clockOffset.Load())) },
 		History: w.history, Late: w.late, Eraser: erase.New(erase.Config{Store: w.store, Jobs: w.coord.ForErasure(),
@@ -229,6 +242,11 @@ func (w *testServer) run(callbacks *callback.Sender) {
 	deps.Go(func() {
 		if err := w.late.Run(ctx); err != nil {
 			w.t.Errorf("late single calls: %v", err)
+		}
+	})
+	deps.Go(func() {
+		if err := w.deliveries.Run(ctx); err != nil {
+			w.t.Errorf("deliveries: %v", err)
 		}
 	})
 	go func() {

@@ -17,6 +17,7 @@ import (
 	"probity/api/listform"
 	"probity/api/record"
 	"probity/coordinator"
+	"probity/coordinator/bucket"
 	"probity/coordinator/csvfile"
 	"probity/coordinator/ingest"
 	"probity/store"
@@ -208,8 +209,11 @@ func (u *upload) finishForm() error {
 	return u.checkCallback(before)
 }
 
-// checkCallback refuses a callback URL that differs from the one that was checked before.
+// checkCallback refuses a bad results_to, and a callback URL that differs from the one that was checked before.
 func (u *upload) checkCallback(before string) error {
+	if err := u.call.srv.deps.Deliveries.Check(u.call.identity.User.Email, u.form.ResultsTo); err != nil {
+		return err
+	}
 	if u.form.CallbackURL == before {
 		return nil
 	}
@@ -264,11 +268,14 @@ func (u *upload) commitParts(j *store.Job, with listform.Options) []store.Part {
 	if err != nil {
 		return fail(err)
 	}
+	parts := u.call.acceptanceParts(j)
+	if o.ResultsTo != "" {
+		parts = append(parts, r.Deliver(j, bucket.ObjectURL(j.ID, o.ResultsTo)))
+	}
 	u.answer = store.Answer{Status: httpd.StatusAccepted, Location: u.call.srv.jobURLPath(j.ID)}
 	if u.answer.Body, err = json.Marshal(r); err != nil {
 		return fail(err)
 	}
-	parts := u.call.acceptanceParts(j)
 	if u.request == nil {
 		return parts
 	}

@@ -8,8 +8,8 @@ import (
 // Format is the version of this schema. A store with another one is refused.
 const Format = 1
 
-// The schema: the first byte of a key names its table. Numbers in keys are big-endian, so that key order is number
-// order. Strings that are followed by more of a key are closed by a zero byte and never contain one.
+// The schema: the first byte of a key names its table. Numbers in keys are big-endian. Strings that are followed by
+// more of a key are closed by a zero byte and never contain one.
 //
 //	table           key after the first byte            value                 file
 const (
@@ -42,7 +42,8 @@ const (
 	TableCallbacks      = 'c' // account, 0, ^time, job id        empty: newest first   callbacks.go
 	TableSingle         = 'S' // request id                      call as JSON          coordinator/singles
 	tableAttempt        = 'q' // job id, 0, number uint64        Attempt as JSON       callbacks.go
-	TableFeedback       = 'F' // kind, then as in                records of store/feedback
+	TableFeedback       = 'F' // kind, then as in store/feedback
+	TableDelivery       = 'D' // kind, then as in store/deliveries
 )
 
 // MaxName is the greatest length of a string that is part of a key.

@@ -36,6 +36,7 @@ type Options struct {
 	CallbackURL, CallbackContent string
 	CallbackInput, Details       bool
 	CallbackHeaders              map[string]string
+	ResultsTo                    string // where the results are delivered; empty: nowhere
 	Name                         string
 	Reading                      csvfile.Options // how the file is read
 	MaxAge                       time.Duration
@@ -91,6 +92,11 @@ func (f *Form) set(name, s string) error {
 			return httpd.Refuse(httpd.Unacceptable, "source_url is empty: send a URL, or leave the part out.")
 		}
 		return httpd.CheckShown(name, f.SourceURL, maxURL) // refusals show its host
+	case "results_to":
+		f.ResultsTo = strings.TrimSpace(s)
+		if f.ResultsTo == "" {
+			return httpd.Refuse(httpd.Unacceptable, "results_to is empty: send s3://bucket/prefix, or leave the part out.")
+		}
 	case "upload_id":
 		f.UploadID = s
 	case "name":

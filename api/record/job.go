@@ -2,6 +2,7 @@ package record
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"probity/engine"
 	"probity/internal/jsontext"
 	"probity/store"
+	"probity/store/deliveries"
 )
 
 // BulkPath is the path of jobs.
@@ -56,6 +58,7 @@ type Job struct {
 	ResultsURL  *string          `json:"results_url"`
 	ResultsSHA  *string          `json:"results_sha256"`
 	ResultBytes *int64           `json:"results_bytes"`
+	ResultsTo   *delivery        `json:"results_to,omitempty"`
 	Error       *string          `json:"error"`
 	Damage      string           `json:"damage,omitempty"` // only if there is any
 	Needed      *int64           `json:"credits_needed,omitempty"`
@@ -91,6 +94,32 @@ type slowRoute struct {
 	Provider string `json:"provider"`
 	Waiting  int64  `json:"waiting"`
 	ETA      *int64 `json:"eta_seconds"`
+}
+
+// delivery is the delivery of a job's results to a bucket.
+type delivery struct {
+	URL      string           `json:"url"`
+	Status   deliveries.State `json:"status"`
+	Attempts int              `json:"attempts"`
+	Next     *Time            `json:"next_attempt_at"`
+	Error    *string          `json:"error"` // of the last attempt
+}
+
+// Deliver returns the part of a job's acceptance that has its results delivered to a URL, and adds that to the record.
+func (j *Job) Deliver(of *store.Job, url string) store.Part {
+	j.ResultsTo = &delivery{URL: url, Status: deliveries.Pending}
+	return deliveries.Accept(of, url)
+}
+
+// SetDelivery adds the delivery of the job's results, if there is one.
+func (j *Job) SetDelivery(db *store.DB) error {
+	d, err := deliveries.Of(db, j.ID)
+	if errors.Is(err, deliveries.ErrNone) {
+		return nil
+	}
+	j.ResultsTo = &delivery{URL: d.URL, Status: d.State, Attempts: d.Attempts, Next: TimeOrNil(d.Next),
+		Error: TextOrNil(d.Error)}
+	return err
 }
 
 // maskedHeaders are headers of a callback, whose values are secrets.
@@ -133,9 +162,12 @@ func TextOrNil(s string) *string {
 }
 
 // ForCallback is the record of a finished job in its callback. publicURL begins its links; kept is how long its results
-// are kept after its end.
-func ForCallback(publicURL string, kept time.Duration, j *store.Job, c store.Callback) ([]byte, error) {
+// are kept after its end; db has its delivery.
+func ForCallback(db *store.DB, publicURL string, kept time.Duration, j *store.Job, c store.Callback) ([]byte, error) {
 	r, err := NewJob(strings.TrimSuffix(publicURL, "/"), kept, coordinator.FinishedSnapshot(j), &c)
+	if err == nil {
+		err = r.SetDelivery(db)
+	}
 	if err != nil {
 		return nil, err
 	}

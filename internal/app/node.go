@@ -29,6 +29,7 @@ import (
 	"probity/prober/wire/press"
 	"probity/store"
 	"probity/store/cache"
+	"probity/store/deliveries"
 	"probity/store/diskroom"
 	"probity/store/feedback"
 )
@@ -188,9 +189,11 @@ func cacheDisk(disk vfs.FS, room *diskroom.Room) vfs.FS {
 	return room.Cache()
 }
 
-// jobEndParts returns the parts that are committed with the end of a job: its settlement and its callback.
+// jobEndParts returns the parts that are committed with the end of a job: its settlement, its callback and the delivery
+// of its results.
 func jobEndParts(j *store.Job) []store.Part {
-	return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), callback.Schedule(j)}
+	return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), callback.Schedule(j),
+		deliveries.JobEnded(j)}
 }
 
 // isSuppressed reports addresses and domains on the suppression list. The prober checks MX names.

@@ -18,6 +18,7 @@ type ServeFlags struct {
 	tlsfront.Flags
 	RetainFlags
 	RetainCacheFlag
+	DeliveryFlags
 	Data                  string         `help:"Where state, cache and jobs live." default:"./probity-data" type:"path"`
 	Listen                string         `help:"The public listener." default:"127.0.0.1:8080"`
 	AdminListen           string         `help:"The admin listener: metrics, pprof, debug. Keep it private." default:"127.0.0.1:9090"`
@@ -66,7 +67,8 @@ func (s *ServeFlags) Validate() error {
 	if s.ACMEDirectory != "" {
 		errs = append(errs, checkURL("acme-directory", s.ACMEDirectory, "https"))
 	}
-	return errors.Join(append(errs, s.Probing.Validate(), s.RetainFlags.check(), s.RetainCacheFlag.check())...)
+	return errors.Join(append(errs, s.Probing.Validate(), s.RetainFlags.check(), s.RetainCacheFlag.check(),
+		s.DeliveryFlags.check())...)
 }
 
 func (s *ServeFlags) listeners() (public, admins listenFlag) {

@@ -22,6 +22,7 @@ import (
 	"probity/api/httpd"
 	"probity/api/record"
 	"probity/api/tus"
+	"probity/coordinator/bucket"
 	"probity/coordinator/callback"
 	"probity/coordinator/erase"
 	"probity/coordinator/fetch"
@@ -52,6 +53,7 @@ type Service struct {
 	node           *Node
 	callbacks      *callback.Sender
 	late           *singles.Late
+	deliveries     *bucket.Sender // nil without --results-to
 	uploads        *tus.Store
 	history        *history.History
 	eraser         *erase.Eraser
@@ -164,12 +166,17 @@ func (s *Service) Open() (err error) {
 		Allow: c.AllowPrivateCallbacks})
 	s.callbacks, err = callback.New(callback.Config{Store: s.node.Store, Results: s.node.Coordinator,
 		Record: func(j *store.Job, c store.Callback) ([]byte, error) {
-			return record.ForCallback(s.publicURL(), time.Duration(s.flags.RetainResults), j, c)
+			return record.ForCallback(s.node.Store.DB, s.publicURL(), time.Duration(s.flags.RetainResults), j, c)
 		},
 		Single:    func(request string) (*callback.SingleEvent, error) { return singles.Event(s.node.Store, request) },
 		PublicURL: s.publicURL(), Dialer: outwards, Log: s.Log, Metrics: s.Registry})
 	if err != nil {
 		return err
+	}
+	if len(c.ResultsTo) > 0 {
+		if s.deliveries, err = c.DeliveryFlags.open(s, outwards); err != nil {
+			return err
+		}
 	}
 	s.history, err = history.Open(history.Config{FS: s.room.Cache(), Dir: filepath.Join(c.Data, history.Folder),
 		Log:     s.Log,
@@ -206,7 +213,7 @@ func (s *Service) Open() (err error) {
 		api.Deps{Store: s.node.Store, Coordinator: s.node.Coordinator, Callbacks: s.callbacks, FS: s.room.Files(),
 			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: s.node.report, Views: s.node.nodeViews(),
 				Findings: findings(s.node.audit), Activity: s.activity},
-			Fetcher: fetch.New(fetch.Config{Dialer: outwards}), Uploads: s.uploads,
+			Fetcher: fetch.New(fetch.Config{Dialer: outwards}), Uploads: s.uploads, Deliveries: s.deliveries,
 			Scratch: s.scratchDir(), Build: s.Build, Log: s.Log, Metrics: s.Registry, Eraser: s.eraser,
 			History: s.history, Late: s.late, Feedback: s.node.Feedback})
 	return err
@@ -250,7 +257,7 @@ func (s *Service) Run(ctx context.Context) error {
 	components, stopComponents := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopComponents()
 	var backend, frontend sync.WaitGroup
-	var errs [9]error
+	var errs [10]error
 	backend.Go(func() { s.reloadOnHangup(components, s.healthMetrics.recordingFailure(s.reload)) })
 	backend.Go(func() { errs[0] = s.node.Run(components); stop() })
 	backend.Go(func() { errs[1] = s.callbacks.Run(components); stop() })
@@ -260,6 +267,9 @@ func (s *Service) Run(ctx context.Context) error {
 	matcher := feedback.Matcher{Book: s.node.Feedback, Jobs: s.node.Coordinator, History: s.history, Log: s.Log}
 	backend.Go(func() { errs[7] = matcher.Run(components); stop() })
 	backend.Go(func() { errs[8] = s.activity.Run(components); stop() })
+	if s.deliveries != nil {
+		backend.Go(func() { errs[9] = s.deliveries.Run(components); stop() })
+	}
 	frontend.Go(func() { errs[2] = s.server.Serve(ctx, s.publicListener, drainTimeout); stop() })
 	frontend.Go(func() { errs[3] = serveAdminHTTP(ctx, s.adminListener, s.adminHandler()); stop() })
 	backend.Go(func() { s.maintainStore(components) })

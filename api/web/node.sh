@@ -12,7 +12,7 @@ enough_node() {
 
 # packages installs what package-lock.json names, once.
 packages() {
-	if [ -d node_modules ] && [ ! package-lock.json -nt node_modules/.package-lock.json ]; then
+	if [ -e node_modules/.package-lock.json ] && [ ! package-lock.json -nt node_modules/.package-lock.json ]; then
 		return 0
 	fi
 	echo "web: fetching the packages of the dashboard with npm; this can take a minute" >&2

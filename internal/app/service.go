@@ -162,8 +162,9 @@ func (s *Service) Open() (err error) {
 	if err != nil {
 		return err
 	}
-	outwards := outward.New(outward.Config{Dial: nodeflags.DialFrom, Lookup: s.lookup, Source: source,
-		Allow: c.AllowPrivateCallbacks})
+	connections := outward.Config{Dial: nodeflags.DialFrom, Lookup: s.lookup, Source: source,
+		Allow: c.AllowPrivateCallbacks}
+	outwards := outward.New(connections)
 	s.callbacks, err = callback.New(callback.Config{Store: s.node.Store, Results: s.node.Coordinator,
 		Record: func(j *store.Job, c store.Callback) ([]byte, error) {
 			return record.ForCallback(s.node.Store.DB, s.publicURL(), time.Duration(s.flags.RetainResults), j, c)
@@ -174,7 +175,7 @@ func (s *Service) Open() (err error) {
 		return err
 	}
 	if len(c.ResultsTo) > 0 {
-		if s.deliveries, err = c.DeliveryFlags.open(s, outwards); err != nil {
+		if s.deliveries, err = c.DeliveryFlags.open(s, c.DeliveryFlags.dialer(connections)); err != nil {
 			return err
 		}
 	}

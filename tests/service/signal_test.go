@@ -27,7 +27,7 @@ func TestSignalEndsACommandThatWaitsForInput(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes processes; run without -short")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	result := filepath.Join(dir, "result.csv")

@@ -107,6 +107,7 @@ type Coordinator struct {
 
 	leastTimes   leastTimes
 	chunkBuffers pipeline.Pool[chunks.Buffer]
+	renderer     *results.Renderer
 	resultFiles  *resultfile.Files
 
 	mu            sync.Mutex // guards all below
@@ -167,12 +168,18 @@ func New(cfg Config) *Coordinator {
 		Prober: cfg.Prober, Table: c.table.Load, Sources: sources, Hold: cfg.Hold, MaxRecentRows: cfg.MaxRecentRows,
 		Log: cfg.Log,
 	})
+	c.renderer = results.New(results.Config{
+		Workers: workers, Encoder: encoder, TestVerdict: cfg.TestVerdict, Flags: flags, Suggest: suggest,
+		Table: c.table.Load, Probability: cfg.Probability,
+		Running: func(id string) bool {
+			j, err := cfg.Store.Job(id)
+			return err == nil && !j.State.Finished()
+		},
+	})
 	c.resultFiles = resultfile.New(resultfile.Config{
 		Store: cfg.Store, Files: c.files, Stored: cfg.Stored, Log: cfg.Log, Damaged: &c.metrics.damaged,
 		Deadline: c.clock.Deadline, Update: c.updateJob,
-		Renderer: results.New(results.Config{Workers: workers, Encoder: encoder, TestVerdict: cfg.TestVerdict,
-			Flags: flags, Suggest: suggest, Table: c.table.Load,
-			Probability: cfg.Probability}),
+		Renderer: c.renderer,
 	}, processors)
 	c.sweeper = retention.New(retention.Config{
 		Store: cfg.Store, Files: c.files, Clock: &c.clock, Results: cfg.RetainResults, History: cfg.RetainHistory,

@@ -202,6 +202,54 @@ func TestSearchFindsTheAnswersOfARunningJob(t *testing.T) {
 	require.NoError(t, w.close(t))
 }
 
+// TestSearchKeepsNothingOfAnEndedJob: what searches keep of a running job goes when the job ends. One that is under
+// way then keeps nothing either, also if the job is expired or deleted before it ends.
+func TestSearchKeepsNothingOfAnEndedJob(t *testing.T) {
+	w := newTestEnv(t, vfs.NewMem())
+	w.prober.outcome = func(_ *wire.Batch, r *wire.Row) (wire.Outcome, time.Duration) {
+		if strings.HasPrefix(r.Address.Domain(), "busy") {
+			return wire.Returned, time.Hour
+		}
+		return wire.Settled, 0
+	}
+	w.run()
+	for name, after := range map[string]func(string) error{
+		"ended": func(string) error { return nil }, "expired": w.c.Expire, "deleted": w.c.Delete,
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := w.accept(t, "email\nann@shop.example\nbob@busy.example\n")
+			require.Eventually(t, func() bool {
+				s, err := w.c.Snapshot(j.ID)
+				return err == nil && s.Answered == 1
+			}, 20*time.Second, time.Millisecond)
+			search := func() {
+				_, err := w.c.Find(t.Context(), j.ID, results.Filter{From: 1}, results.Search{Limit: 10})
+				require.NoError(t, err)
+			}
+			search()
+			require.Equal(t, 1, w.c.renderer.LiveIndexes())
+			upload, err := w.c.files.OpenUpload(j)
+			require.NoError(t, err)
+			answers, err := w.c.files.OpenAnswers(j)
+			require.NoError(t, err)
+			underWay, err := w.c.renderer.Open(j, upload, answers, results.Filter{From: 1})
+			require.NoError(t, err)
+			search()
+			require.Equal(t, 1, w.c.renderer.LiveIndexes())
+
+			_, err = w.c.Cancel(j.ID)
+			require.NoError(t, err)
+			w.finish(t, j.ID)
+			require.NoError(t, after(j.ID))
+			none := func() bool { return w.c.renderer.LiveIndexes() == 0 }
+			require.Eventually(t, none, 5*time.Second, time.Millisecond, "before the next search")
+			require.NoError(t, underWay.Close())
+			require.Zero(t, w.c.renderer.LiveIndexes(), "nor of a search that was under way")
+		})
+	}
+	require.NoError(t, w.close(t))
+}
+
 // TestTallyCountsTheRows of the results, also after an erasure.
 func TestTallyCountsTheRows(t *testing.T) {
 	w := newTestEnv(t, vfs.NewMem())

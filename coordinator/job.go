@@ -96,6 +96,9 @@ func (c *Coordinator) updateJob(id string, how func(*store.Job) error, parts ...
 	if i := slices.Index(endedStates[:], j.State); i >= 0 {
 		c.metrics.ended[i].Add(1)
 	}
+	if j.State.Finished() { // also before it is deleted
+		c.renderer.DropLive(id)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ch := c.stateWatchers[id]; ch != nil {

@@ -29,10 +29,12 @@ import (
 //
 // A reference to a name is its offset in its group divided by eight. Numbers are little-endian.
 const (
+	// Align is what the offsets of groups in a log, and of names in a group, are multiples of.
+	Align = 8
+
 	groupMagic       = "prbrow\x02\xfd"
 	groupHeaderBytes = 48
 	groupSumBytes    = 8
-	nameAlign        = 8
 
 	entryBytes    = 4 + RecordBytes
 	deferredBytes = 4 + 4 + 8 + 4
@@ -41,7 +43,7 @@ const (
 	groupNames    = 512 << 10 // bytes of names after which a group ends
 	maxNameBytes  = 8 << 10   // bytes of a name; longer ones are truncated
 	maxRowNames   = names + 1 // names of one row: those of its record, and its source
-	maxNamesBytes = groupNames + maxRowNames*(maxNameBytes+2*nameAlign)
+	maxNamesBytes = groupNames + maxRowNames*(maxNameBytes+2*Align)
 )
 
 var (
@@ -112,9 +114,9 @@ func (g *group) name(s string) uint32 {
 	if at, ok := g.offsets[s]; ok {
 		return at
 	}
-	at := uint32((groupHeaderBytes + len(g.names)) / nameAlign)
+	at := uint32((groupHeaderBytes + len(g.names)) / Align)
 	g.names = append(binary.AppendUvarint(g.names, uint64(len(s))), s...)
-	for len(g.names)%nameAlign != 0 {
+	for len(g.names)%Align != 0 {
 		g.names = append(g.names, 0)
 	}
 	g.offsets[s] = at
@@ -171,7 +173,7 @@ func (g *group) appendTo(dst []byte, number, previous, durable uint64) ([]byte, 
 		dst = le.AppendUint32(dst, uint32(n))
 	}
 	dst = append(append(append(dst, g.names...), g.answers...), g.deferred...)
-	for (len(dst)-from)%nameAlign != 0 {
+	for (len(dst)-from)%Align != 0 {
 		dst = append(dst, 0)
 	}
 	sum := xxh3.Hash(dst[from:])
@@ -230,7 +232,7 @@ func (g *Group) Name(ref uint32) (string, error) {
 	if ref == 0 {
 		return "", nil
 	}
-	at := int64(ref) * nameAlign
+	at := int64(ref) * Align
 	if at < groupHeaderBytes || at >= int64(g.names) {
 		return "", fmt.Errorf("rows log: group %d has no name at %d: %w", g.number, at, ErrDamaged)
 	}
@@ -246,7 +248,7 @@ func (g *Group) GlobalRef(ref uint32) uint32 {
 	if ref == 0 {
 		return 0
 	}
-	return uint32(g.At/nameAlign) + ref
+	return uint32(g.At/Align) + ref
 }
 
 // groupLength is the length of the group with this header; 0 if the header is invalid.
@@ -256,12 +258,12 @@ func groupLength(head []byte) int {
 		return 0
 	}
 	answers, deferred, names := le.Uint32(head[32:]), le.Uint32(head[36:]), le.Uint32(head[40:])
-	if answers > groupEntries || deferred > groupEntries || names > maxNamesBytes || names%nameAlign != 0 ||
+	if answers > groupEntries || deferred > groupEntries || names > maxNamesBytes || names%Align != 0 ||
 		answers+deferred == 0 || le.Uint32(head[44:]) != 0 {
 		return 0
 	}
 	n := groupHeaderBytes + int(names) + int(answers)*entryBytes + int(deferred)*deferredBytes
-	return n + -n&(nameAlign-1) + groupSumBytes
+	return n + -n&(Align-1) + groupSumBytes
 }
 
 // read decodes the group that fills b. It reports whether the checksum is right.
@@ -284,14 +286,14 @@ func (g *Group) read(b []byte, at int64) bool {
 // EachName calls visit with each name of the group.
 func (g *Group) EachName(visit func(name string)) error {
 	for at := groupHeaderBytes; at < g.names; {
-		s, err := g.Name(uint32(at / nameAlign))
+		s, err := g.Name(uint32(at / Align))
 		if err != nil {
 			return err
 		}
 		visit(s)
 		_, used := binary.Uvarint(g.bytes[at:g.names])
 		at += used + len(s)
-		at += -at & (nameAlign - 1)
+		at += -at & (Align - 1)
 	}
 	return nil
 }

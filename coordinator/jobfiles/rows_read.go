@@ -136,13 +136,13 @@ func (r *rowsReader) findNext(end LogEnd) (bool, error) {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return false, fmt.Errorf("rows log: %w", err)
 		}
-		for at := 0; at < min(n, searchBytes); at += nameAlign {
+		for at := 0; at < min(n, searchBytes); at += Align {
 			found := bytes.Index(buf[at:n], []byte(groupMagic))
 			if found < 0 {
 				break
 			}
-			at += found &^ (nameAlign - 1)
-			if found%nameAlign != 0 {
+			at += found &^ (Align - 1)
+			if found%Align != 0 {
 				continue
 			}
 			ok, err := r.group(base + int64(at))
@@ -174,7 +174,7 @@ func AppendName(dst []byte, f io.ReaderAt, ref uint32) ([]byte, error) {
 	if ref == 0 {
 		return dst, nil
 	}
-	at, start := int64(ref)*nameAlign, len(dst)
+	at, start := int64(ref)*Align, len(dst)
 	dst = slices.Grow(dst, nameReadBytes)
 	b := dst[start : start+nameReadBytes]
 	got, err := f.ReadAt(b, at)

@@ -234,10 +234,10 @@ func TestFlippedBitDamagesOnlyItsGroup(t *testing.T) {
 // TestUnreadableNameIsAnErrorWithItsOffset: a name that the end of the log cuts says where it is, short or long.
 func TestUnreadableNameIsAnErrorWithItsOffset(t *testing.T) {
 	for _, length := range []uint64{10, 1000} {
-		name := append(make([]byte, nameAlign), binary.AppendUvarint(nil, length)...)
+		name := append(make([]byte, Align), binary.AppendUvarint(nil, length)...)
 		_, err := AppendName(nil, bytes.NewReader(append(name, "mx"...)), 1)
 		require.ErrorIs(t, err, ErrDamaged)
-		require.ErrorContains(t, err, fmt.Sprintf("rows log: no name at %d: ", nameAlign))
+		require.ErrorContains(t, err, fmt.Sprintf("rows log: no name at %d: ", Align))
 	}
 }
 

@@ -101,6 +101,7 @@ type Config struct {
 	Suggest     func(engine.Address) string         // did-you-mean, empty where there is none
 	TestVerdict func(engine.Address) engine.Verdict // of the rows of test jobs
 	Table       func() *engine.Table                // has the sources of rules
+	Running     func(job string) bool               // the job is not finished, expired or deleted
 	// Probability is how probable it is that an address of an account takes mail, as outcome.Probability says; nil: not
 	// known.
 	Probability func(account string, b outcome.Bin) (p float64, n int64, known bool)
@@ -137,7 +138,6 @@ func (r *Renderer) Open(j *store.Job, upload *jobfiles.Upload, answers vfs.File,
 	known := false
 	switch {
 	case indexed:
-		r.live.drop(j.ID)
 		a.groups, known = r.indexes.Get(j.ID + "/" + j.Answers.Name)
 	case f.From > 0 && answers != nil:
 		a.live, known = r.live.take(j), true
@@ -181,6 +181,9 @@ func (a *Assembly) WriteAnswers(w *AnswersWriter) {
 func (a *Assembly) Close() error {
 	if a.live != nil {
 		a.r.live.put(a.job.ID, a.live)
+		if !a.r.cfg.Running(a.job.ID) { // it ended during the search, perhaps after DropLive
+			a.r.live.drop(a.job.ID)
+		}
 	}
 	err := a.upload.Close()
 	if a.savedAnswers != nil {

@@ -10,7 +10,8 @@
 //  2. Each row of the upload is written once, in its place, with the cells that it had; a duplicate has the answer of
 //     its first row.
 //  3. Memory is bounded for any size of job: the records of one window of rows, and a few pages that are rendered in
-//     parallel.
+//     parallel. Only searches of running jobs keep some bytes for each row, of ten million rows at most and those of
+//     the searches under way, until the job ends.
 //  4. Answers that differ from what the job's record says of them, or do not fit its rows, are jobfiles.ErrDamaged
 //     before anything is written.
 //  5. A row is charged at most once, with its first row's answer, and UNKNOWN is free.

@@ -31,9 +31,6 @@ func newLiveIndex(rows int64) *liveIndex {
 
 var errTimeOver = errors.New("the time of the search is over")
 
-// groupAlign is what the offsets of groups are multiples of.
-const groupAlign = 8
-
 // catchUp reads the groups of the log that it has not read, until a time, but one at least. It reports whether it has
 // read all. A log that was replaced is read anew.
 func (l *liveIndex) catchUp(j *store.Job, f io.ReaderAt, ends time.Time) (bool, error) {
@@ -74,7 +71,7 @@ func (l *liveIndex) add(j *store.Job, g *jobfiles.Group) error {
 		i++
 	}
 	if i > 0 {
-		l.groups = append(l.groups, uint32(g.At/groupAlign))
+		l.groups = append(l.groups, uint32(g.At/jobfiles.Align))
 	}
 	return nil
 }
@@ -92,8 +89,8 @@ func (l *liveIndex) record(f io.ReaderAt, row uint32) (rec jobfiles.Record, err 
 	if err != nil {
 		return rec, err
 	}
-	next, _ := slices.BinarySearch(l.groups, uint32(at/groupAlign))
-	return *globalRefs(&jobfiles.Group{At: int64(l.groups[next-1]) * groupAlign}, &rec), nil
+	next, _ := slices.BinarySearch(l.groups, uint32(at/jobfiles.Align))
+	return *globalRefs(&jobfiles.Group{At: int64(l.groups[next-1]) * jobfiles.Align}, &rec), nil
 }
 
 // loadLive reads the records of the window of a running job: those of the first rows for duplicates.
@@ -127,52 +124,81 @@ func (p logPlace) offset() (at int64) {
 	return at
 }
 
-// maxLiveRows bounds the rows of the indexes in memory: two of the longest jobs.
-const maxLiveRows = 10_000_000
+// Bounds of the indexes in memory that no search has at the moment.
+const (
+	maxLiveRows    = 10_000_000 // of all of them: two of the longest jobs
+	maxLiveIndexes = 64
+)
 
 // liveIndexes are the indexes of running jobs that no search has at the moment. The zero value has none.
 type liveIndexes struct {
-	mu    sync.Mutex
-	byJob map[string]*liveIndex // guarded by mu
+	mu   sync.Mutex
+	kept []keptIndex // guarded by mu; one a job, the last used one last
+}
+
+type keptIndex struct {
+	job   string
+	index *liveIndex
 }
 
 // take removes and returns the index of a job, or a new one.
 func (l *liveIndexes) take(j *store.Job) *liveIndex {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	index := l.byJob[j.ID]
-	delete(l.byJob, j.ID)
+	index := l.remove(j.ID)
 	if index == nil {
 		index = newLiveIndex(j.Rows)
 	}
 	return index
 }
 
-// put keeps the index of a job, in place of some others if there are too many rows.
+// put keeps the index of a job, or that of another search of it which has read more. If there are too many, those go
+// that were not used for the longest time.
 func (l *liveIndexes) put(job string, index *liveIndex) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	rows := len(index.places)
-	for _, other := range l.byJob {
-		rows += len(other.places)
+	other := l.remove(job)
+	if other != nil && other.end.At > index.end.At {
+		index = other
 	}
-	for id, other := range l.byJob {
-		if rows > maxLiveRows || id == job {
-			rows -= len(other.places)
-			delete(l.byJob, id)
+	l.kept = append(l.kept, keptIndex{job: job, index: index})
+	rows := 0
+	for i, k := range slices.Backward(l.kept) {
+		rows += len(k.index.places)
+		if rows > maxLiveRows || len(l.kept)-i > maxLiveIndexes {
+			l.kept = slices.Delete(l.kept, 0, i+1)
+			return
 		}
 	}
-	if l.byJob == nil {
-		l.byJob = map[string]*liveIndex{}
-	}
-	l.byJob[job] = index
 }
 
-// drop forgets the index of a job, which is finished.
+// drop forgets the index of a job.
 func (l *liveIndexes) drop(job string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.byJob, job)
+	l.remove(job)
+}
+
+// remove removes and returns the index of a job, nil if there is none. The lock is held.
+func (l *liveIndexes) remove(job string) *liveIndex {
+	i := slices.IndexFunc(l.kept, func(k keptIndex) bool { return k.job == job })
+	if i < 0 {
+		return nil
+	}
+	index := l.kept[i].index
+	l.kept = slices.Delete(l.kept, i, i+1)
+	return index
+}
+
+// DropLive forgets what searches keep of a running job. It must be called after the end of the job is committed: a
+// search that is under way then keeps nothing, as Config.Running says.
+func (r *Renderer) DropLive(job string) { r.live.drop(job) }
+
+// LiveIndexes returns how many running jobs there are of which searches keep something.
+func (r *Renderer) LiveIndexes() int {
+	r.live.mu.Lock()
+	defer r.live.mu.Unlock()
+	return len(r.live.kept)
 }
 
 const readAheadBytes = 256 << 10

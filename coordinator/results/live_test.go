@@ -3,6 +3,7 @@ package results
 import (
 	"bytes"
 	"io"
+	"strconv"
 	"testing"
 	"time"
 
@@ -105,14 +106,42 @@ func TestSearchOfARunningJobReadsItsLogOnce(t *testing.T) {
 // TestLiveIndexesAreBounded by the rows of their jobs.
 func TestLiveIndexesAreBounded(t *testing.T) {
 	var x liveIndexes
-	for _, id := range []string{"a", "b", "c"} {
-		x.put(id, x.take(&store.Job{ID: id, Rows: maxLiveRows / 2}))
-		x.put(id, x.take(&store.Job{ID: id, Rows: maxLiveRows / 2}))
+	search := func(id string, rows int64) { x.put(id, x.take(&store.Job{ID: id, Rows: rows})) }
+	jobs := func() (ids []string) {
+		for _, k := range x.kept {
+			ids = append(ids, k.job)
+		}
+		return ids
 	}
-	require.Len(t, x.byJob, 2)
-	require.Contains(t, x.byJob, "c", "the newest stays")
-	x.drop("c")
-	require.Len(t, x.byJob, 1)
+	for _, id := range []string{"a", "b", "a", "a", "c"} {
+		search(id, maxLiveRows/2)
+	}
+	require.Equal(t, []string{"a", "c"}, jobs(), "the last used ones stay")
+	search("large", maxLiveRows)
+	require.Equal(t, []string{"large"}, jobs())
+	x.drop("large")
+	x.drop("large")
+	require.Empty(t, jobs())
+	for i := range 2 * maxLiveIndexes {
+		search("kept", 1)
+		search(strconv.Itoa(i), 1)
+	}
+	require.Len(t, jobs(), maxLiveIndexes, "also of small jobs")
+	require.Contains(t, jobs(), "kept")
+}
+
+// TestFullestLiveIndexIsKept of two searches of a job that ran at one time.
+func TestFullestLiveIndexIsKept(t *testing.T) {
+	var x liveIndexes
+	j := &store.Job{ID: "j", Rows: 1}
+	full, empty := x.take(j), x.take(j)
+	full.end.At = 100
+	x.put(j.ID, full)
+	x.put(j.ID, empty)
+	require.Same(t, full, x.take(j))
+	x.put(j.ID, empty)
+	x.put(j.ID, full)
+	require.Same(t, full, x.take(j))
 }
 
 // TestReadAheadReadsWhatTheFileHas in parts of any length.

@@ -174,7 +174,7 @@ func (s *Store) Delete(c *httpd.Call, account string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.end(u); err != nil {
+	if err := s.remove(u.ID); err != nil {
 		return err
 	}
 	return c.SendBytes(httpd.StatusNoContent, nil)

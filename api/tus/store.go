@@ -22,7 +22,8 @@ import (
 
 // The bounds of uploads.
 const (
-	maxUploads = 20             // of an account at one time
+	maxUploads = 20             // of an account at one time of which no job was made
+	maxUsed    = 1000           // of an account at one time of which jobs were made; the hour's jobs are usually fewer
 	lifetime   = 24 * time.Hour // from the last piece
 	keptUsed   = time.Hour      // after a job was made of it, so that the request can be repeated
 	pieceBytes = 64 << 10       // that are written at once
@@ -56,6 +57,7 @@ type Upload struct {
 	Length   int64     `json:"length"`
 	Offset   int64     `json:"offset"` // bytes that are durable
 	Expires  time.Time `json:"expires"`
+	Used     bool      `json:"used,omitempty"` // a job was made of it
 }
 
 // Open opens the uploads of a folder, and deletes what has expired.
@@ -145,20 +147,31 @@ func (s *Store) Sweep(now time.Time) (int, error) {
 		}
 	}
 	s.mu.Unlock()
-	for n, id := range expired {
-		if err := s.remove(id); err != nil {
-			return n, err
+	removed := 0
+	var failed error
+	for _, id := range expired {
+		err := s.remove(id)
+		if err == nil {
+			removed++
 		}
+		failed = errors.Join(failed, err)
 	}
-	return len(expired), nil
+	return removed, failed
 }
 
-// remove deletes an upload that is reserved: the file about it last, so that a crash leaves nothing that is not found
-// again.
+// remove deletes an upload that is reserved. The file about it goes first and durably, so that no crash leaves its
+// offset without its bytes; Open deletes bytes without such a file. It writes nothing, as the disk may be full. After
+// an error the upload is still there, and can be deleted again.
 func (s *Store) remove(id string) error {
 	defer s.release(id)
-	for _, name := range []string{id, id + infoSuffix} {
-		if err := s.cfg.FS.Remove(s.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.removeFile(id + infoSuffix); err != nil {
+		return err
+	}
+	if err := wholefile.SyncDir(s.cfg.FS, s.cfg.Dir); err != nil {
+		return err
+	}
+	for _, name := range []string{id, id + infoSuffix + wholefile.New} {
+		if err := s.removeFile(name); err != nil {
 			return err
 		}
 	}
@@ -168,14 +181,13 @@ func (s *Store) remove(id string) error {
 	return nil
 }
 
-// end deletes an upload that is reserved. It expires first, so that no crash leaves its offset without its bytes.
-func (s *Store) end(u Upload) error {
-	u.Expires = s.cfg.Now()
-	if err := s.update(u); err != nil {
-		s.release(u.ID)
-		return err
+// removeFile deletes a file of the folder, if it is there.
+func (s *Store) removeFile(name string) error {
+	err := s.cfg.FS.Remove(s.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	return s.remove(u.ID)
+	return err
 }
 
 // create makes an upload.
@@ -203,13 +215,17 @@ func (s *Store) create(account, filename string, length int64) (Upload, error) {
 func (s *Store) addTo(account string, u *Upload) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := 0
+	unused, used := 0, 0
 	for _, other := range s.all {
-		if other.Account == account {
-			n++
+		switch {
+		case other.Account != account:
+		case other.Used:
+			used++
+		default:
+			unused++
 		}
 	}
-	if n >= maxUploads {
+	if unused >= maxUploads || used >= maxUsed {
 		return false
 	}
 	s.all[u.ID] = u
@@ -220,6 +236,11 @@ func (s *Store) addTo(account string, u *Upload) bool {
 func (s *Store) find(account, id string) (Upload, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.findLocked(account, id)
+}
+
+// findLocked is find for a caller that holds mu.
+func (s *Store) findLocked(account, id string) (Upload, error) {
 	u := s.all[id]
 	if u == nil || u.Account != account || !s.cfg.Now().Before(u.Expires) {
 		return Upload{}, httpd.Refuse(httpd.NotFound, "There is no such upload in this account, or it has expired: begin a new one.")
@@ -229,19 +250,19 @@ func (s *Store) find(account, id string) (Upload, error) {
 
 // reserve keeps an upload for one request, until release.
 func (s *Store) reserve(account, id string) (Upload, error) {
-	u, err := s.find(account, id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, err := s.findLocked(account, id)
 	if err != nil {
 		return u, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.busy[id] {
 		r := httpd.Refuse(httpd.Conflict, "Another request uses this upload: wait for it, then look at its offset.")
 		r.Retry = httpd.RetryLater
 		return u, r
 	}
 	s.busy[id] = true
-	return *s.all[id], nil // it may have grown meanwhile
+	return u, nil
 }
 
 func (s *Store) release(id string) {
@@ -250,12 +271,15 @@ func (s *Store) release(id string) {
 	delete(s.busy, id)
 }
 
-// commit makes the offset of an upload durable, after its bytes, and puts its end off.
+// commit makes the offset of an upload durable, after its bytes, and puts its end off unless a job was made of it.
 func (s *Store) commit(u *Upload, f vfs.File, offset int64) error {
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	u.Offset, u.Expires = offset, s.cfg.Now().Add(lifetime)
+	u.Offset = offset
+	if !u.Used {
+		u.Expires = s.cfg.Now().Add(lifetime)
+	}
 	return s.update(*u)
 }
 
@@ -348,8 +372,9 @@ func (s *Store) OpenFile(account, id string) (*File, error) {
 	return &File{File: f, Name: u.Filename, store: s, of: u}, nil
 }
 
-// Used says that a job was made of the upload, which then expires soon.
+// Used says that a job was made of the upload, which then expires soon, and does not count among those of its account.
 func (f *File) Used() error {
+	f.of.Used = true
 	f.of.Expires = f.store.cfg.Now().Add(keptUsed)
 	return f.store.update(f.of)
 }

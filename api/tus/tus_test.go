@@ -6,11 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -102,7 +108,7 @@ func TestEndedUploadStaysGone(t *testing.T) {
 	u, err = s.reserve("u1", u.ID)
 	require.NoError(t, err)
 	require.NoError(t, s.write(&u, strings.NewReader("email\n"), nil))
-	require.NoError(t, s.end(u))
+	require.NoError(t, s.remove(u.ID))
 	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
 	names, err := crashed.List("uploads")
 	require.NoError(t, err)
@@ -114,6 +120,134 @@ func TestEndedUploadStaysGone(t *testing.T) {
 	names, err = crashed.List("uploads")
 	require.NoError(t, err)
 	require.Empty(t, names)
+}
+
+// TestUploadIsDeletedOnAFullDisk: no space is needed to make space, and no file is left.
+func TestUploadIsDeletedOnAFullDisk(t *testing.T) {
+	full := false
+	disk := vfs.NewMem()
+	failing := errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if full && (op.Kind == errorfs.OpFileWrite || op.Kind == errorfs.OpFileWriteAt) {
+			return syscall.ENOSPC
+		}
+		return nil
+	}))
+	s, err := Open(Config{FS: failing, Dir: "uploads"})
+	require.NoError(t, err)
+	u, err := s.create("u1", "l.csv", 10)
+	require.NoError(t, err)
+	u, err = s.reserve("u1", u.ID)
+	require.NoError(t, err)
+	require.NoError(t, s.write(&u, strings.NewReader("email\n"), nil))
+	full = true
+	require.ErrorIs(t, s.save(u), syscall.ENOSPC)
+	require.NoError(t, s.remove(u.ID))
+	_, err = s.find("u1", u.ID)
+	require.ErrorContains(t, err, "no such upload")
+	names, err := disk.List("uploads")
+	require.NoError(t, err)
+	require.Empty(t, names)
+}
+
+// TestUploadThatCannotBeDeletedIsDeletedLater: an error of the disk leaves the upload to a later request or sweep, and
+// hinders no other.
+func TestUploadThatCannotBeDeletedIsDeletedLater(t *testing.T) {
+	broken := false
+	disk := vfs.NewMem()
+	s, err := Open(Config{FS: errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if broken && op.Kind == errorfs.OpRemove {
+			return syscall.EIO
+		}
+		return nil
+	})), Dir: "uploads"})
+	require.NoError(t, err)
+	for range 2 {
+		_, err := s.create("u1", "", 10)
+		require.NoError(t, err)
+	}
+	later := time.Now().Add(2 * lifetime)
+	broken = true
+	n, err := s.Sweep(later)
+	require.ErrorIs(t, err, syscall.EIO)
+	require.Zero(t, n)
+	broken = false
+	n, err = s.Sweep(later)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	names, err := disk.List("uploads")
+	require.NoError(t, err)
+	require.Empty(t, names)
+}
+
+// TestUploadIsReservedOnlyWhileItIsThere: a request that meets the deletion of its upload is refused, and leaves nothing
+// reserved.
+func TestUploadIsReservedOnlyWhileItIsThere(t *testing.T) {
+	s, err := Open(Config{FS: vfs.NewMem(), Dir: "uploads"})
+	require.NoError(t, err)
+	u := Upload{ID: "a", Account: "u1", Expires: time.Now().Add(lifetime)}
+	var over atomic.Bool
+	var requests sync.WaitGroup
+	for range 4 {
+		requests.Go(func() {
+			for !over.Load() {
+				_, err := s.reserve("u1", u.ID)
+				if err == nil {
+					s.release(u.ID)
+				}
+			}
+		})
+	}
+	for deleted := 0; deleted < 10_000; {
+		s.addTo("u1", &u)
+		_, err := s.reserve("u1", u.ID)
+		if err == nil {
+			require.NoError(t, s.remove(u.ID))
+			deleted++
+		}
+	}
+	over.Store(true)
+	requests.Wait()
+	require.Empty(t, s.busy)
+}
+
+// TestUsedUploadsDoNotCount among those that an account may have, also after a restart, and a piece does not keep them.
+func TestUsedUploadsDoNotCount(t *testing.T) {
+	disk := vfs.NewMem()
+	now := time.Now()
+	cfg := Config{FS: disk, Dir: "uploads", Now: func() time.Time { return now }}
+	s, err := Open(cfg)
+	require.NoError(t, err)
+	for range maxUploads {
+		u, err := s.create("u1", "", 1)
+		require.NoError(t, err)
+		u, err = s.reserve("u1", u.ID)
+		require.NoError(t, err)
+		require.NoError(t, s.write(&u, strings.NewReader("x"), nil))
+		s.release(u.ID)
+	}
+	_, err = s.create("u1", "", 1)
+	require.ErrorContains(t, err, "This account has 20 uploads")
+	for id := range maps.Clone(s.all) {
+		f, err := s.OpenFile("u1", id)
+		require.NoError(t, err)
+		require.NoError(t, f.Used())
+		require.NoError(t, f.Close())
+		u, err := s.reserve("u1", id)
+		require.NoError(t, err)
+		require.NoError(t, s.write(&u, strings.NewReader(""), nil))
+		s.release(id)
+	}
+	s, err = Open(cfg)
+	require.NoError(t, err)
+	for range maxUploads {
+		_, err = s.create("u1", "", 1)
+		require.NoError(t, err)
+	}
+	_, err = s.create("u1", "", 1)
+	require.ErrorContains(t, err, "This account has 20 uploads")
+	n, err := s.Sweep(now.Add(keptUsed))
+	require.NoError(t, err)
+	require.Equal(t, maxUploads, n)
 }
 
 // FuzzHeaders: a file name that is taken is what was packed into the metadata, and a checksum is as long as text says.

@@ -41,10 +41,7 @@ const errNoUpload = "NoSuchUpload"
 
 // deliver makes one attempt and records what became of it. Its error is one of the state store.
 func (s *Sender) deliver(ctx context.Context, d *deliveries.Delivery) error {
-	began, parts := time.Now(), 0
-	if d.Upload != nil {
-		parts = len(d.Upload.Parts)
-	}
+	began := time.Now()
 	err := s.attempt(ctx, d)
 	if err != nil && ctx.Err() != nil || errors.Is(err, errGone) {
 		return nil // it goes on after the next start
@@ -54,23 +51,19 @@ func (s *Sender) deliver(ctx context.Context, d *deliveries.Delivery) error {
 	}
 	why, final := explain(err)
 	now := time.Now()
-	after, recordErr := deliveries.Update(s.cfg.Store.DB, d.Job, func(d *deliveries.Delivery) {
+	after, recordErr := deliveries.Update(s.cfg.Store.DB, d.Job, func(stored *deliveries.Delivery) {
 		switch {
 		case err == nil:
-			d.Complete(now)
+			stored.Complete(now)
 			return
 		case final:
-			d.Attempts++
-			d.Abandon(why, now)
+			stored.Attempts++
+			stored.Abandon(why, now)
 			return
 		case minio.ToErrorResponse(err).Code == errNoUpload:
-			d.Upload = nil
+			stored.LoseUpload()
 		}
-		arrived := 0
-		if d.Upload != nil {
-			arrived = len(d.Upload.Parts) - parts
-		}
-		d.Fail(why, arrived, rand.Float64(), now)
+		stored.Fail(why, rand.Float64(), now)
 	})
 	if errors.Is(recordErr, deliveries.ErrNone) {
 		return nil // the job was deleted meanwhile
@@ -108,7 +101,7 @@ func (s *Sender) attempt(ctx context.Context, d *deliveries.Delivery) error {
 	}
 	defer file.Close()
 
-	if d.Upload == nil || d.Upload.File != j.ResultSHA { // a file that was made anew differs
+	if d.Upload == nil || d.Upload.ID == "" || d.Upload.File != j.ResultSHA { // a file that was made anew differs
 		begin, done := context.WithTimeout(ctx, stepTimeout)
 		id, err := core.NewMultipartUpload(begin, to.Bucket, to.Prefix, minio.PutObjectOptions{
 			ContentType: "application/zstd", UserMetadata: map[string]string{"Sha256": j.ResultSHA}})
@@ -116,8 +109,8 @@ func (s *Sender) attempt(ctx context.Context, d *deliveries.Delivery) error {
 		if err != nil {
 			return err
 		}
-		err = s.record(d, func(d *deliveries.Delivery) {
-			d.Upload = &deliveries.Upload{ID: id, File: j.ResultSHA, PartBytes: s.cfg.PartBytes}
+		err = s.record(d, func(stored *deliveries.Delivery) {
+			stored.BeginUpload(id, j.ResultSHA, s.cfg.PartBytes)
 		})
 		if err != nil {
 			return err
@@ -133,7 +126,7 @@ func (s *Sender) attempt(ctx context.Context, d *deliveries.Delivery) error {
 		if err != nil {
 			return err
 		}
-		err = s.record(d, func(d *deliveries.Delivery) { d.Upload.Parts = append(d.Upload.Parts, tag) })
+		err = s.record(d, func(stored *deliveries.Delivery) { stored.AddPart(tag) })
 		if err != nil {
 			return err
 		}

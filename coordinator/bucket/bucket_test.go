@@ -343,6 +343,27 @@ func TestLostAnswerToTheLastRequest(t *testing.T) {
 	})
 }
 
+// TestLostAnswersAreBounded: whole uploads are not sent for ever if the answer to the last request is always lost.
+func TestLostAnswersAreBounded(t *testing.T) {
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
+		w.serve(publicAddr+":8443", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			w.storage.ServeHTTP(rw, r)
+			if r.Method == "POST" && !r.URL.Query().Has("uploads") {
+				panic(http.ErrAbortHandler)
+			}
+		}))
+		w.stop()
+		w.sender.endpoint.Host = "s3.example:8443"
+		w.start()
+		w.finish("j1", 2*partBytes)
+		w.advance(72 * time.Hour)
+		d, err := deliveries.Of(w.store.DB, "j1")
+		require.NoError(t, err)
+		require.Equal(t, deliveries.Failed, d.State)
+		require.Equal(t, 9, d.Attempts)
+	})
+}
+
 // TestFailuresAreBounded: the schedule ends, the record says why, and the bucket and the results stay as they are.
 func TestFailuresAreBounded(t *testing.T) {
 	runTest(t, nil, func(t *testing.T, w *testEnv) {

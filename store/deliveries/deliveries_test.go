@@ -77,26 +77,51 @@ func TestFailedJobHasNothingToDeliver(t *testing.T) {
 	require.ErrorIs(t, err, ErrNone)
 }
 
-// TestTriesAreBounded: the schedule is used up after nine attempts in a row without a part, and begins again after one.
+// TestTriesAreBounded: the schedule is used up after nine attempts in a row without a new part, and begins again after
+// one.
 func TestTriesAreBounded(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0).UTC()
 	d := Delivery{State: Pending}
 	d.Begin(now)
 	for i, delay := range delays {
-		d.Fail("no", 0, 1, now)
+		d.Fail("no", 1, now)
 		require.Equal(t, Pending, d.State)
 		require.Equal(t, now.Add(delay+delay/5), d.Next, "%d", i)
 	}
 	fresh := d
-	fresh.Fail("later", 3, 0, now)
+	fresh.BeginUpload("u1", "f", 1)
+	fresh.AddPart("p1")
+	fresh.Fail("later", 0, now)
 	require.Equal(t, Pending, fresh.State)
 	require.Equal(t, now.Add(delays[0]), fresh.Next)
-	d.Fail("at last", 0, 0, now)
+	d.Fail("at last", 0, now)
 	require.Equal(t, Failed, d.State)
 	require.Equal(t, "at last", d.Error)
 	require.Equal(t, now, d.EndedAt)
 	require.Equal(t, len(delays)+1, d.Attempts)
 	require.True(t, d.Next.IsZero())
+}
+
+// TestOnlyNewPartsBeginTheScheduleAgain: parts that an earlier upload of the file had do not, those of another file do.
+func TestOnlyNewPartsBeginTheScheduleAgain(t *testing.T) {
+	d := Delivery{State: Pending}
+	send := func(id, file string, parts int) int {
+		d.BeginUpload(id, file, 1)
+		for range parts {
+			d.AddPart("p")
+		}
+		d.Fail("no", 0, time.Now())
+		return d.Tries
+	}
+	require.Equal(t, 1, send("u1", "f", 3))
+	d.LoseUpload()
+	require.Empty(t, d.Upload.ID)
+	require.Empty(t, d.Upload.Parts)
+	require.Equal(t, 2, send("u2", "f", 2))
+	require.Equal(t, 3, send("u3", "f", 3))
+	require.Equal(t, 1, send("u4", "f", 4))
+	require.Equal(t, 2, send("u5", "f", 0))
+	require.Equal(t, 1, send("u6", "another", 1))
 }
 
 // TestDueOnesAreRead in pages, those first that wait longest, and only where they are at last.
@@ -117,7 +142,7 @@ func TestDueOnesAreRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"j2"}, rest)
 	require.Zero(t, next)
-	_, err = Update(s.DB, "j3", func(d *Delivery) { d.Fail("no", 0, 0, later) })
+	_, err = Update(s.DB, "j3", func(d *Delivery) { d.Fail("no", 0, later) })
 	require.NoError(t, err)
 	require.Equal(t, []string{"j1", "j2"}, due(t, s, later))
 	require.Equal(t, []string{"j1", "j2", "j3"}, due(t, s, later.Add(time.Minute)))

@@ -19,7 +19,7 @@ type Delivery struct {
 	URL      string    `json:"url"` // s3://bucket/key
 	State    State     `json:"state"`
 	Attempts int       `json:"attempts"`          // that have ended
-	Tries    int       `json:"tries"`             // the last of them, which brought no part
+	Tries    int       `json:"tries"`             // the last of them, which brought no new part
 	Next     time.Time `json:"next,omitzero"`     // of the next attempt; zero while the job runs, and in the end
 	Error    string    `json:"error,omitempty"`   // of the last attempt, or why there is none
 	Upload   *Upload   `json:"upload,omitempty"`  // begun and not completed
@@ -28,13 +28,14 @@ type Delivery struct {
 
 // Upload is a multipart upload.
 type Upload struct {
-	ID        string   `json:"id"`
+	ID        string   `json:"id"`   // empty if the storage does not know it any more: the file needs another one
 	File      string   `json:"file"` // SHA-256 of the file, in hex
 	PartBytes int64    `json:"part_bytes"`
 	Parts     []string `json:"parts,omitempty"` // ETags of the first parts
+	Most      int      `json:"most,omitempty"`  // most parts that were in an upload of the file at one time
 }
 
-// delays are the delays after the first try without a part and after each further one but the last.
+// delays are the delays after the first try without a new part and after each further one but the last.
 var delays = [...]time.Duration{5 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour,
 	6 * time.Hour, 12 * time.Hour, 24 * time.Hour}
 
@@ -45,6 +46,31 @@ const maxError = 500
 func (d *Delivery) Begin(now time.Time) {
 	if d.State == Pending && d.Next.IsZero() {
 		d.Next = now.UTC()
+	}
+}
+
+// BeginUpload records a new upload of a file, which has no part yet.
+func (d *Delivery) BeginUpload(id, file string, partBytes int64) {
+	most := 0
+	if d.Upload != nil && d.Upload.File == file {
+		most = d.Upload.Most
+	}
+	d.Upload = &Upload{ID: id, File: file, PartBytes: partBytes, Most: most}
+}
+
+// AddPart records a part that arrived, by its ETag. If no upload of the file had so many, the schedule begins again.
+func (d *Delivery) AddPart(tag string) {
+	u := d.Upload
+	u.Parts = append(u.Parts, tag)
+	if len(u.Parts) > u.Most {
+		u.Most, d.Tries = len(u.Parts), 0
+	}
+}
+
+// LoseUpload records that the storage does not know the upload any more.
+func (d *Delivery) LoseUpload() {
+	if d.Upload != nil {
+		d.Upload.ID, d.Upload.Parts = "", nil
 	}
 }
 
@@ -64,14 +90,11 @@ func (d *Delivery) end(state State, why string, now time.Time) {
 	d.Upload, d.Next, d.EndedAt = nil, time.Time{}, now.UTC()
 }
 
-// Fail ends an attempt that failed. The next one is due by the schedule, which begins again if parts arrived in this
-// one. jitter, from 0 to 1, is the part of a fifth of the delay that is added to it.
-func (d *Delivery) Fail(why string, parts int, jitter float64, now time.Time) {
+// Fail ends an attempt that failed. The next one is due by the schedule. jitter, from 0 to 1, is the part of a fifth of
+// the delay that is added to it.
+func (d *Delivery) Fail(why string, jitter float64, now time.Time) {
 	d.Attempts++
 	d.Tries++
-	if parts > 0 {
-		d.Tries = 1
-	}
 	why = why[:min(len(why), maxError)]
 	if d.Tries > len(delays) {
 		d.Abandon(why, now)

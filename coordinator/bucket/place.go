@@ -14,7 +14,7 @@ import (
 var ErrURL = errors.New("results_to")
 
 const (
-	maxURL    = 600 // bytes of a results_to
+	maxURL    = 600 // bytes of a results_to, and of the URL of an object
 	urlScheme = "s3://"
 )
 

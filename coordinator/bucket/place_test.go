@@ -55,6 +55,24 @@ func TestPlacesAreAllowed(t *testing.T) {
 	}
 }
 
+// TestLongPlaces: every results_to that Check accepts has room for the name of an object.
+func TestLongPlaces(t *testing.T) {
+	runTest(t, func(c *Config) { c.Allowed = []Allowed{{Place: Place{Bucket: "results"}}} }, func(t *testing.T, w *testEnv) {
+		id := strings.Repeat("f", 32)
+		for n := maxURL - 100; n <= maxURL; n++ {
+			raw := "s3://results/" + strings.Repeat("a", n-len("s3://results/"))
+			err := w.sender.Check("ann@example.com", raw)
+			if n > maxURL-41 {
+				require.ErrorContains(t, err, "at most 559 bytes")
+				continue
+			}
+			require.NoError(t, err)
+			_, err = ParsePlace(ObjectURL(id, raw))
+			require.NoError(t, err)
+		}
+	})
+}
+
 func TestEndpoints(t *testing.T) {
 	for _, raw := range []string{"https://s3.example.com", "http://minio:9000/", "https://[2001:db8::1]:9000"} {
 		_, err := CheckEndpoint(raw)

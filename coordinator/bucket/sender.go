@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -144,6 +145,8 @@ func (s *Sender) Check(email, raw string) error {
 		err = errors.New("this server delivers no results to buckets; send the list without it")
 	case err == nil && !allows(s.cfg.Allowed, email, to):
 		err = fmt.Errorf("%s is not among the buckets of this account; use one that the operator allows with --results-to", to)
+	case err == nil && len(objectOf(to, longestID).String()) > maxURL:
+		err = fmt.Errorf("it must have at most %d bytes", maxURL-len(objectOf(Place{}, longestID).Prefix)-1)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrURL, err)
@@ -151,13 +154,19 @@ func (s *Sender) Check(email, raw string) error {
 	return nil
 }
 
+// longestID is as long as the id of a job.
+var longestID = strings.Repeat("0", 32)
+
+// objectOf is the place of the object that the results of a job become.
+func objectOf(to Place, job string) Place { return to.object(job + ".csv.zst") }
+
 // ObjectURL is the URL of the object that the results of a job become, at a results_to that Check accepts.
 func ObjectURL(job, raw string) string {
 	to, err := ParsePlace(raw)
 	if err != nil {
 		panic("BUG: a results_to that was not checked: " + err.Error())
 	}
-	return to.object(job + ".csv.zst").String()
+	return objectOf(to, job).String()
 }
 
 // Run makes the attempts that are due until ctx ends or the store fails; it returns after all its attempts have. An

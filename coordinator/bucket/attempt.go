@@ -53,6 +53,8 @@ func (s *Sender) deliver(ctx context.Context, d *deliveries.Delivery) error {
 	now := time.Now()
 	after, recordErr := deliveries.Update(s.cfg.Store.DB, d.Job, func(stored *deliveries.Delivery) {
 		switch {
+		case stored.State != deliveries.Pending: // it was ended meanwhile
+			return
 		case err == nil:
 			stored.Complete(now)
 			return

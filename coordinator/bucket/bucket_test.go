@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"probity/coordinator/outward"
@@ -513,6 +514,31 @@ func TestJobsAreDelivered(t *testing.T) {
 		w.advance(sweepInterval)
 		_, err := deliveries.Of(w.store.DB, "j9")
 		require.ErrorIs(t, err, deliveries.ErrNone)
+	})
+}
+
+// TestAttemptReadsWhatThePreviousOneLeft: a delivery that ends while the next attempt waits to be counted has none.
+func TestAttemptReadsWhatThePreviousOneLeft(t *testing.T) {
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
+		w.stop()
+		w.finish("j1", 10)
+		w.sender.mu.Lock()
+		var all sync.WaitGroup
+		all.Go(func() {
+			assert.NoError(t, w.sender.sendDue(context.Background(), &all, func(err error) { assert.NoError(t, err) }))
+		})
+		for stacks := make([]byte, 1<<20); ; runtime.Gosched() {
+			n := runtime.Stack(stacks, true)
+			if strings.Contains(string(stacks[:n]), "bucket.(*Sender).reserve") {
+				break
+			}
+		}
+		_, err := deliveries.Update(w.store.DB, "j1", func(d *deliveries.Delivery) { d.Complete(time.Now()) })
+		require.NoError(t, err)
+		w.sender.mu.Unlock()
+		all.Wait()
+		require.Empty(t, w.storage.seen())
+		w.start()
 	})
 }
 

@@ -211,15 +211,11 @@ func (s *Sender) sendDue(ctx context.Context, all *sync.WaitGroup, stop context.
 	}
 	s.nextPage = next
 	for _, job := range jobs {
-		// It is read now, when its previous attempt has ended: the page may be older than that.
-		d, err := deliveries.Of(s.cfg.Store.DB, job)
-		if errors.Is(err, deliveries.ErrNone) || err == nil && (d.Next.IsZero() || d.Next.After(time.Now())) {
-			continue
-		}
+		d, ok, err := s.reserve(job)
 		if err != nil {
 			return err
 		}
-		if !s.reserve(&d) {
+		if !ok {
 			continue
 		}
 		all.Go(func() {
@@ -232,16 +228,24 @@ func (s *Sender) sendDue(ctx context.Context, all *sync.WaitGroup, stop context.
 	return nil
 }
 
-// reserve counts an attempt, if it is within the limits and the only one of its job.
-func (s *Sender) reserve(d *deliveries.Delivery) bool {
+// reserve counts an attempt, if it is due, within the limits and the only one of its job. Its delivery is read only when
+// no other attempt can change it.
+func (s *Sender) reserve(job string) (d deliveries.Delivery, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sending[d.Job] || len(s.sending) == maxSending || s.load[d.Account] == maxAccountSending {
-		return false
+	if s.sending[job] || len(s.sending) == maxSending {
+		return d, false, nil
 	}
-	s.sending[d.Job] = true
+	d, err = deliveries.Of(s.cfg.Store.DB, job)
+	if errors.Is(err, deliveries.ErrNone) {
+		return d, false, nil
+	}
+	if err != nil || d.Next.IsZero() || d.Next.After(time.Now()) || s.load[d.Account] == maxAccountSending {
+		return d, false, err
+	}
+	s.sending[job] = true
 	s.load[d.Account]++
-	return true
+	return d, true, nil
 }
 
 // release takes back a reserve.

@@ -124,6 +124,21 @@ func TestOnlyNewPartsBeginTheScheduleAgain(t *testing.T) {
 	require.Equal(t, 1, send("u6", "another", 1))
 }
 
+// TestEndedDeliveriesStay as they ended, whatever ends late.
+func TestEndedDeliveriesStay(t *testing.T) {
+	now := time.Now()
+	for _, end := range []func(*Delivery){func(d *Delivery) { d.Complete(now) },
+		func(d *Delivery) { d.Abandon("no", now) }} {
+		d := Delivery{State: Pending}
+		end(&d)
+		was := d
+		d.Complete(now.Add(time.Hour))
+		d.Abandon("other", now.Add(time.Hour))
+		d.Fail("other", 0, now)
+		require.Equal(t, was, d)
+	}
+}
+
 // TestDueOnesAreRead in pages, those first that wait longest, and only where they are at last.
 func TestDueOnesAreRead(t *testing.T) {
 	s := open(t, vfs.NewMem())

@@ -74,15 +74,20 @@ func (d *Delivery) LoseUpload() {
 	}
 }
 
-// Complete ends the delivery after an attempt that succeeded.
+// Complete ends the delivery after an attempt that succeeded. Like the others below it changes a pending delivery only.
 func (d *Delivery) Complete(now time.Time) {
+	if d.State != Pending {
+		return
+	}
 	d.Attempts++
 	d.end(Delivered, "", now)
 }
 
 // Abandon ends a delivery that is not possible any more.
 func (d *Delivery) Abandon(why string, now time.Time) {
-	d.end(Failed, why, now)
+	if d.State == Pending {
+		d.end(Failed, why, now)
+	}
 }
 
 func (d *Delivery) end(state State, why string, now time.Time) {
@@ -93,6 +98,9 @@ func (d *Delivery) end(state State, why string, now time.Time) {
 // Fail ends an attempt that failed. The next one is due by the schedule. jitter, from 0 to 1, is the part of a fifth of
 // the delay that is added to it.
 func (d *Delivery) Fail(why string, jitter float64, now time.Time) {
+	if d.State != Pending {
+		return
+	}
 	d.Attempts++
 	d.Tries++
 	why = why[:min(len(why), maxError)]

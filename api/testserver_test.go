@@ -143,7 +143,7 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 		OnFinish: func(j *store.Job) []store.Part {
 			return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), callback.Schedule(j),
 				deliveries.JobEnded(j)}
-		}})
+		}, OnExpire: deliveries.JobExpired, OnDelete: deliveries.JobDeleted})
 	w.history, err = history.Open(history.Config{FS: w.fs, Dir: "history", Log: log})
 	require.NoError(t, err)
 	outwards := outward.New(outward.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},

@@ -67,6 +67,8 @@ type Config struct {
 	SingleLoad *press.Meter
 	// OnFinish returns parts of the commit that ends a job: its settlement.
 	OnFinish func(*store.Job) []store.Part
+	// OnExpire and OnDelete return a part of the commits that expire and delete a job; default: none.
+	OnExpire, OnDelete func(job string) store.Part
 	// TestVerdict answers the rows of jobs of test keys, which are never probed.
 	TestVerdict func(engine.Address) engine.Verdict
 	// Probability is that of results.Config.

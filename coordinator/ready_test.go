@@ -2,12 +2,14 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
@@ -102,6 +104,31 @@ func TestReadyJobIsDeletedAfterSevenDays(t *testing.T) {
 		require.NoError(t, w.c.Delete(young.ID))
 		require.NoError(t, w.close(t))
 	})
+}
+
+// TestPartsOfExpiryAndDeletion: other records of a job end in the commits that expire and delete it.
+func TestPartsOfExpiryAndDeletion(t *testing.T) {
+	var ended []string
+	failing := errors.New("no")
+	part := func(what string) func(string) store.Part {
+		return func(job string) store.Part {
+			return func(*pebble.Batch) error {
+				ended = append(ended, what+" "+job)
+				return failing
+			}
+		}
+	}
+	w := newTestEnv(t, vfs.NewMem(), func(_ *testEnv, c *Config) {
+		c.OnExpire, c.OnDelete = part("expired"), part("deleted")
+	})
+	w.run()
+	id := w.acceptReady(t, testCSV(50, 1)).ID
+	require.ErrorIs(t, w.c.Delete(id), failing)
+	require.Equal(t, store.JobReady, stateOf(t, w, id).State)
+	failing = nil
+	require.NoError(t, w.c.Delete(id))
+	require.Equal(t, []string{"expired " + id, "expired " + id, "expired " + id, "deleted " + id}, ended)
+	require.NoError(t, w.close(t))
 }
 
 // A start and a deletion at one time: one of them wins, and a started job has its files.

@@ -48,7 +48,7 @@ func (c *Coordinator) setExpired(id string, may func(store.JobState) bool) error
 		j.State, j.ExpiredAt = store.JobExpired, cmp.Or(j.ExpiredAt, time.Now().UTC())
 		j.Tally = nil
 		return nil
-	})
+	}, partsOf(c.cfg.OnExpire, id)...)
 	return err
 }
 
@@ -57,7 +57,15 @@ func (c *Coordinator) Delete(id string) error {
 	if err := c.Expire(id); err != nil {
 		return err
 	}
-	return c.cfg.Store.DeleteJob(id)
+	return c.cfg.Store.DeleteJob(id, partsOf(c.cfg.OnDelete, id)...)
+}
+
+// partsOf returns the part that a setting adds to a commit about a job, if it is set.
+func partsOf(part func(job string) store.Part, id string) []store.Part {
+	if part == nil {
+		return nil
+	}
+	return []store.Part{part(id)}
 }
 
 // ResultRetention returns how long the results of a job are kept after its end.

@@ -198,8 +198,9 @@ func (j *Jobs) JobsOf(account string, state JobState, limit int, cursor string) 
 	return jobs, next, err
 }
 
-// DeleteJob deletes a job, its callback and the callback's log. Its files must be deleted before.
-func (j *Jobs) DeleteJob(id string) error {
+// DeleteJob deletes a job, its callback and the callback's log, in one commit with other parts. Its files must be deleted
+// before. A job that there is not any more is no error, and has no commit.
+func (j *Jobs) DeleteJob(id string, extra ...Part) error {
 	was, err := j.Job(id)
 	if errors.Is(err, ErrNotFound) {
 		return nil
@@ -207,7 +208,7 @@ func (j *Jobs) DeleteJob(id string) error {
 	if err != nil {
 		return err
 	}
-	return j.Commit(was.Account, DropCallback(id), func(b *pebble.Batch) error {
+	remove := func(b *pebble.Batch) error {
 		job, err := readJob(b, id) // it may have been changed since
 		if errors.Is(err, ErrNotFound) {
 			return nil
@@ -216,7 +217,8 @@ func (j *Jobs) DeleteJob(id string) error {
 			return err
 		}
 		return errors.Join(b.Delete(ownerKey(job), nil), b.Delete(stageKey(job), nil), b.Delete(key(tableJob, id), nil))
-	})
+	}
+	return j.Commit(was.Account, append([]Part{DropCallback(id), remove}, extra...)...)
 }
 
 // ownerKey orders the jobs of an account by time, newest first.

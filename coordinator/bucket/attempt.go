@@ -137,6 +137,11 @@ func (s *Sender) attempt(ctx context.Context, d *deliveries.Delivery) error {
 	for i, tag := range d.Upload.Parts {
 		parts = append(parts, minio.CompletePart{PartNumber: i + 1, ETag: tag})
 	}
+	if _, err := deliveries.Of(s.cfg.Store.DB, d.Job); errors.Is(err, deliveries.ErrNone) {
+		return errGone
+	} else if err != nil {
+		return err
+	}
 	ctx, done := context.WithTimeout(ctx, stepTimeout)
 	defer done()
 	_, err = core.CompleteMultipartUpload(ctx, to.Bucket, to.Prefix, d.Upload.ID, parts, minio.PutObjectOptions{})

@@ -10,6 +10,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -540,6 +541,35 @@ func TestAttemptReadsWhatThePreviousOneLeft(t *testing.T) {
 		require.Empty(t, w.storage.seen())
 		w.start()
 	})
+}
+
+// TestJobDeletedMeanwhileIsNotDelivered: the last request is not sent if the job is deleted before it.
+func TestJobDeletedMeanwhileIsNotDelivered(t *testing.T) {
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
+		w.stop()
+		w.finish("j1", 2*partBytes)
+		d, ok, err := w.sender.reserve("j1")
+		require.NoError(t, err)
+		require.True(t, ok)
+		// all parts arrived before a stop, so nothing but the last request is left
+		d.Upload = &deliveries.Upload{ID: "u", PartBytes: partBytes, Parts: []string{"a", "b"}}
+		_, j, err := w.OpenStored(t.Context(), "j1")
+		require.NoError(t, err)
+		d.Upload.File = j.ResultSHA
+		w.sender.cfg.Results = deletesOnOpen{w}
+		require.NoError(t, w.sender.deliver(t.Context(), &d))
+		require.Empty(t, w.storage.seen())
+		w.sender.release(&d)
+		w.start()
+	})
+}
+
+// deletesOnOpen deletes each job as soon as its result file is open.
+type deletesOnOpen struct{ *testEnv }
+
+func (o deletesOnOpen) OpenStored(ctx context.Context, job string) (vfs.File, *store.Job, error) {
+	file, j, err := o.testEnv.OpenStored(ctx, job)
+	return file, j, errors.Join(err, o.store.DeleteJob(job, deliveries.JobDeleted(job)))
 }
 
 // TestMemoryIsFlat: a result is not in memory while it is sent.

@@ -57,7 +57,8 @@ func TestPlacesAreAllowed(t *testing.T) {
 
 // TestLongPlaces: every results_to that Check accepts has room for the name of an object.
 func TestLongPlaces(t *testing.T) {
-	runTest(t, func(c *Config) { c.Allowed = []Allowed{{Place: Place{Bucket: "results"}}} }, func(t *testing.T, w *testEnv) {
+	all := func(c *Config) { c.Allowed = []Allowed{{Place: Place{Bucket: "results"}}} }
+	runTest(t, all, func(t *testing.T, w *testEnv) {
 		id := strings.Repeat("f", 32)
 		for n := maxURL - 100; n <= maxURL; n++ {
 			raw := "s3://results/" + strings.Repeat("a", n-len("s3://results/"))

@@ -142,7 +142,7 @@ func OpenNode(f *nodeflags.Probing, cfg NodeConfig) (n *Node, err error) {
 		if err != nil {
 			return n, fmt.Errorf("feedback: %w", err)
 		}
-		c.OnFinish = jobEndParts
+		c.OnFinish, c.OnExpire, c.OnDelete = jobEndParts, deliveries.JobExpired, deliveries.JobDeleted
 		c.TestVerdict = reasons.Simulate
 		c.Suppress = n.isSuppressed
 		c.Probability = n.Feedback.Probability

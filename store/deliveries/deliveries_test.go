@@ -163,6 +163,42 @@ func TestDueOnesAreRead(t *testing.T) {
 	require.Equal(t, []string{"j1", "j2", "j3"}, due(t, s, later.Add(time.Minute)))
 }
 
+// TestDeletedJobHasNoDelivery from the commit on that deletes it.
+func TestDeletedJobHasNoDelivery(t *testing.T) {
+	s := open(t, vfs.NewMem())
+	defer s.Close()
+	for _, id := range []string{"j1", "j2"} {
+		require.NoError(t, s.Commit("a", JobEnded(accept(t, s, id))))
+	}
+	no := errors.New("no")
+	require.ErrorIs(t, s.DeleteJob("j1", JobDeleted("j1"), func(*pebble.Batch) error { return no }), no)
+	require.Equal(t, []string{"j1", "j2"}, due(t, s, time.Now()))
+	require.NoError(t, s.DeleteJob("j1", JobDeleted("j1")))
+	require.Equal(t, []string{"j2"}, due(t, s, time.Now()))
+	_, err := Of(s.DB, "j1")
+	require.ErrorIs(t, err, ErrNone)
+	require.NoError(t, s.Commit("a", JobDeleted("j1")), "there is none")
+}
+
+// TestUnstartedJobHasNothingToDeliver: its delivery ends as it expires, and no other does.
+func TestUnstartedJobHasNothingToDeliver(t *testing.T) {
+	s := open(t, vfs.NewMem())
+	defer s.Close()
+	accept(t, s, "j1")
+	require.NoError(t, s.Commit("a", JobEnded(accept(t, s, "j2"))))
+	for range 2 {
+		require.NoError(t, s.Commit("a", JobExpired("j1"), JobExpired("j2"), JobExpired("j3")))
+	}
+	d, err := Of(s.DB, "j1")
+	require.NoError(t, err)
+	require.Equal(t, Failed, d.State)
+	require.Equal(t, "the job was not started", d.Error)
+	d, err = Of(s.DB, "j2")
+	require.NoError(t, err)
+	require.Equal(t, Pending, d.State)
+	require.Equal(t, []string{"j2"}, due(t, s, time.Now()))
+}
+
 // TestSweepDropsThoseOfDeletedJobs, and no others.
 func TestSweepDropsThoseOfDeletedJobs(t *testing.T) {
 	s := open(t, vfs.NewMem())

@@ -91,6 +91,39 @@ func JobEnded(j *store.Job) store.Part {
 	}
 }
 
+// JobExpired is the part of a job's expiry that ends its delivery if the job was not started. It is idempotent.
+func JobExpired(job string) store.Part {
+	return func(b *pebble.Batch) error {
+		was, err := read(b, job)
+		if errors.Is(err, ErrNone) || err == nil && !was.Next.IsZero() {
+			return nil // one that is due ends with its next attempt
+		}
+		if err != nil {
+			return err
+		}
+		now := was
+		now.Abandon("the job was not started", time.Now())
+		return replace(b, &was, &now)
+	}
+}
+
+// JobDeleted is the part of a job's deletion that deletes its delivery, if it has one.
+func JobDeleted(job string) store.Part {
+	return func(b *pebble.Batch) error {
+		was, err := read(b, job)
+		if errors.Is(err, ErrNone) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !was.Next.IsZero() {
+			err = b.Delete(dueKey(&was), nil)
+		}
+		return errors.Join(err, b.Delete(recordKey(job), nil))
+	}
+}
+
 // Of returns the delivery of a job, or ErrNone.
 func Of(db *store.DB, job string) (Delivery, error) { return read(db.Reader(), job) }
 
@@ -121,19 +154,7 @@ func Drop(db *store.DB, job string) error {
 	if err != nil {
 		return err
 	}
-	return db.Commit(at.Account, func(b *pebble.Batch) error {
-		was, err := read(b, job)
-		if errors.Is(err, ErrNone) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if !was.Next.IsZero() {
-			err = b.Delete(dueKey(&was), nil)
-		}
-		return errors.Join(err, b.Delete(recordKey(job), nil))
-	})
+	return db.Commit(at.Account, JobDeleted(job))
 }
 
 // Cursor is a position in the order of due times; the zero value is its start.

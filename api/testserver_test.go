@@ -166,7 +166,8 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 	own, err := bucket.ParseAllowed("Ann@Probity.test=s3://results/out")
 	require.NoError(t, err)
 	w.deliveries, err = bucket.New(bucket.Config{Store: w.store, Results: w.coord, Dialer: outwards,
-		Allowed: []bucket.Allowed{own}, Endpoint: "https://127.0.0.1:1", Region: "here", Credentials: key, Log: log})
+		Allowed: []bucket.Allowed{own}, Endpoint: "https://127.0.0.1:1", Region: "here", CredentialsFile: key,
+		Log: log})
 	require.NoError(t, err)
 	eraseCalls := func(ctx context.Context, folded string) error {
 		_, err := w.history.Erase(ctx, folded)

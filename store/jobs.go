@@ -198,8 +198,8 @@ func (j *Jobs) JobsOf(account string, state JobState, limit int, cursor string) 
 	return jobs, next, err
 }
 
-// DeleteJob deletes a job, its callback and the callback's log, in one commit with other parts. Its files must be deleted
-// before. A job that there is not any more is no error, and has no commit.
+// DeleteJob deletes a job, its callback and the callback's log, in one commit with other parts. Its files must be
+// deleted before. A job that there is not any more is no error, and has no commit.
 func (j *Jobs) DeleteJob(id string, extra ...Part) error {
 	was, err := j.Job(id)
 	if errors.Is(err, ErrNotFound) {

@@ -386,18 +386,18 @@ func (a *Accounts) Users() []User {
 	users := slices.Collect(maps.Values(a.users))
 	a.mu.RUnlock()
 	slices.SortFunc(users, func(a, b User) int {
-		return cmp.Or(strings.Compare(foldEmail(a.Email), foldEmail(b.Email)), strings.Compare(a.ID, b.ID))
+		return cmp.Or(strings.Compare(FoldEmail(a.Email), FoldEmail(b.Email)), strings.Compare(a.ID, b.ID))
 	})
 	return users
 }
 
-// foldEmail normalises the spelling of a login. It does not know about mailboxes: dots and tags stay, because a login
+// FoldEmail normalises the spelling of a login. It does not know about mailboxes: dots and tags stay, because a login
 // is only compared with a login.
-func foldEmail(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
+func FoldEmail(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
 
 // emailKey has the hash of a login: no key contains an address in clear.
 func emailKey(email string) []byte {
-	hash := hashSecret(foldEmail(email))
+	hash := hashSecret(FoldEmail(email))
 	return key(tableEmail, string(hash[:]))
 }
 

@@ -95,13 +95,13 @@ func (l *Logins) SweepLockouts(now time.Time) (int, error) {
 // passwordKey is the key by which wrong passwords are counted.
 func (l *Logins) passwordKey(login Login) (signin.Key, error) {
 	secret, err := l.Secret(signinSecret)
-	return signin.ForPasswords(secret, foldEmail(login.Email), login.From), err
+	return signin.ForPasswords(secret, FoldEmail(login.Email), login.From), err
 }
 
 // codeKey is the key by which wrong codes are counted.
 func (l *Logins) codeKey(login Login) (signin.Key, error) {
 	secret, err := l.Secret(signinSecret)
-	return signin.ForCodes(secret, foldEmail(login.Email)), err
+	return signin.ForCodes(secret, FoldEmail(login.Email)), err
 }
 
 // countFailure counts an attempt as a failure, until succeed. If its key is locked out, it returns until when instead.

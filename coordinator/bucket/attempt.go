@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/url"
 	"regexp"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"probity/coordinator/outward"
 	"probity/coordinator/resultfile"
 	"probity/internal/pipeline"
+	"probity/internal/shownname"
 	"probity/store"
 	"probity/store/deliveries"
 )
@@ -43,11 +45,13 @@ const errNoUpload = "NoSuchUpload"
 func (s *Sender) deliver(ctx context.Context, d *deliveries.Delivery) error {
 	began := time.Now()
 	err := s.attempt(ctx, d)
-	if err != nil && ctx.Err() != nil || errors.Is(err, errGone) {
-		return nil // it goes on after the next start
-	}
-	if errors.Is(err, store.ErrBroken) || vfs.IsNoSpaceError(err) {
+	switch {
+	case errors.Is(err, store.ErrBroken), vfs.IsNoSpaceError(err):
 		return err
+	case errors.Is(err, errGone):
+		return nil
+	case err != nil && ctx.Err() != nil:
+		return nil // it goes on after the next start
 	}
 	why, final := explain(err)
 	now := time.Now()
@@ -75,7 +79,7 @@ func (s *Sender) deliver(ctx context.Context, d *deliveries.Delivery) error {
 	}
 	s.attempts.WithLabelValues(string(after.State)).Inc()
 	s.cfg.Log.Info("delivery of results attempted", "job", d.Job, "attempt", after.Attempts, "state", after.State,
-		"took", now.Sub(began), "error", after.Error, "next", after.Next)
+		"took", now.Sub(began), "error", after.Error, "cause", cause(err), "next", after.Next)
 	return nil
 }
 
@@ -154,6 +158,8 @@ func (s *Sender) openResults(ctx context.Context, job string) (vfs.File, *store.
 	switch {
 	case err == nil:
 		return file, j, nil
+	case errors.Is(err, store.ErrBroken):
+		return nil, nil, err
 	case errors.Is(err, store.ErrNotFound):
 		return nil, nil, errors.Join(errGone, deliveries.Drop(s.cfg.Store.DB, job))
 	case errors.Is(err, resultfile.ErrExpired):
@@ -225,5 +231,31 @@ func explain(err error) (why string, final bool) {
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
 		return "the bucket's server took too long", false
 	}
-	return "the connection to the bucket's server was lost, or it does not speak S3", false
+	return connectionLost, false
+}
+
+// connectionLost is the text of all other errors.
+const connectionLost = "the connection to the bucket's server was lost, or it does not speak S3"
+
+// shownAddress is what IP addresses look like, with or without a port.
+var shownAddress = regexp.MustCompile(`[0-9]+(\.[0-9]+){3}(:[0-9]+)?|\[?[0-9a-fA-F]*(:[0-9a-fA-F.]*){2,}\]?(:[0-9]+)?`)
+
+const maxCause = 300 // bytes
+
+// cause returns for the log what the text of explain leaves out, such as what is wrong with a certificate; empty if
+// that says it all. It has no address, and no URL.
+func cause(err error) string {
+	if why, _ := explain(err); why != connectionLost {
+		return ""
+	}
+	for {
+		if request, ok := errors.AsType[*url.Error](err); ok {
+			err = request.Err
+		} else if connection, ok := errors.AsType[*net.OpError](err); ok {
+			err = connection.Err
+		} else {
+			break
+		}
+	}
+	return shownname.Clean(shownAddress.ReplaceAllString(err.Error(), "(address)"), maxCause)
 }

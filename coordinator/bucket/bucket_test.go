@@ -14,10 +14,12 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -75,7 +77,7 @@ func runTest(t *testing.T, change func(*Config), test func(t *testing.T, w *test
 			files: map[string][]byte{},
 			names: map[string]netip.Addr{"s3.example": netip.MustParseAddr(publicAddr)}, cert: selfSigned(t)}
 		w.change = func(c *Config) {
-			c.Credentials = key
+			c.CredentialsFile = key
 			if change != nil {
 				change(c)
 			}
@@ -430,7 +432,7 @@ func TestNothingIsDelivered(t *testing.T) {
 			false},
 		"not there": {leadsTo("198.41.0.9"), "no connection", false},
 		"without a key": {func(t *testing.T, w *testEnv) {
-			require.NoError(t, os.Remove(w.sender.cfg.Credentials))
+			require.NoError(t, os.Remove(w.sender.cfg.CredentialsFile))
 		}, "key", false},
 		"closed": {func(t *testing.T, w *testEnv) {
 			require.NoError(t, w.store.DisableUser(w.account, "test", time.Now()))
@@ -570,6 +572,52 @@ type deletesOnOpen struct{ *testEnv }
 func (o deletesOnOpen) OpenStored(ctx context.Context, job string) (vfs.File, *store.Job, error) {
 	file, j, err := o.testEnv.OpenStored(ctx, job)
 	return file, j, errors.Join(err, o.store.DeleteJob(job, deliveries.JobDeleted(job)))
+}
+
+// TestBrokenStoreStops: a store that cannot drop the delivery of a deleted job is not taken for one that did.
+func TestBrokenStoreStops(t *testing.T) {
+	runTest(t, nil, func(t *testing.T, w *testEnv) {
+		w.stop()
+		w.sender.cfg.Results = failingResults{errors.Join(errGone, store.ErrBroken)}
+		require.ErrorIs(t, w.sender.deliver(t.Context(), &deliveries.Delivery{Job: "j1", Account: w.account, URL: to}),
+			store.ErrBroken)
+		w.start()
+	})
+}
+
+type failingResults struct{ error }
+
+func (f failingResults) OpenStored(context.Context, string) (vfs.File, *store.Job, error) {
+	return nil, nil, f.error
+}
+
+// TestCauses: the log has what the job's record leaves out, without addresses.
+func TestCauses(t *testing.T) {
+	var out bytes.Buffer
+	change := func(c *Config) { c.Log, c.RootCAs = slog.New(slog.NewTextHandler(&out, nil)), x509.NewCertPool() }
+	runTest(t, change, func(t *testing.T, w *testEnv) {
+		w.finish("j1", 10)
+		w.advance(2 * time.Second)
+		w.stop()
+		require.Contains(t, out.String(), "certificate signed by unknown authority")
+		require.NotContains(t, out.String(), publicAddr)
+		require.NotContains(t, out.String(), secretKey)
+		w.start()
+	})
+	for text, want := range map[string]string{
+		"valid for 10.0.0.1, not s3.example":         "valid for (address), not s3.example",
+		"dial [2001:db8::1]:443: tls: bad record":    "dial (address): tls: bad record",
+		"XML syntax error on line 1: unexpected EOF": "XML syntax error on line 1: unexpected EOF",
+	} {
+		require.Equal(t, want, cause(&url.Error{Op: "Post", URL: "https://s3.example/x", Err: errors.New(text)}))
+	}
+	require.Empty(t, cause(&failure{text: "no"}))
+}
+
+// TestRegionIsRequired: without one the client would ask the bucket for it.
+func TestRegionIsRequired(t *testing.T) {
+	_, err := New(Config{Endpoint: "https://s3.example"})
+	require.ErrorContains(t, err, "region")
 }
 
 // TestMemoryIsFlat: a result is not in memory while it is sent.

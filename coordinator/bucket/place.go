@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"probity/internal/shownname"
+	"probity/store"
 )
 
 // ErrURL begins every refusal of a results_to; the text after it says what to do.
@@ -99,7 +100,7 @@ func ParseAllowed(s string) (a Allowed, err error) {
 // allows reports whether the account of an e-mail address may have results delivered to a place.
 func allows(list []Allowed, email string, to Place) bool {
 	for _, a := range list {
-		if (a.Account == "" || strings.EqualFold(a.Account, email)) && a.contains(to) {
+		if (a.Account == "" || store.FoldEmail(a.Account) == store.FoldEmail(email)) && a.contains(to) {
 			return true
 		}
 	}

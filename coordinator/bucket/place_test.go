@@ -30,6 +30,7 @@ func TestPlacesAreRead(t *testing.T) {
 func TestPlacesAreAllowed(t *testing.T) {
 	var list []Allowed
 	for _, s := range []string{"s3://shared/out", "Ann@example.org=s3://ann-results",
+		"boss@example.org=s3://boss-results",
 		"a=b@example.org=s3://odd-name/x"} {
 		a, err := ParseAllowed(s)
 		require.NoError(t, err)
@@ -44,6 +45,7 @@ func TestPlacesAreAllowed(t *testing.T) {
 		{"bob@example.org", "s3://shared2/out", false}, {"ann@example.org", "s3://ann-results/any", true},
 		{"bob@example.org", "s3://ann-results/any", false}, {"", "s3://ann-results", false},
 		{"a=b@example.org", "s3://odd-name/x/y", true}, {"b@example.org", "s3://odd-name/x", false},
+		{"boſs@example.org", "s3://boss-results", false}, // its long s is another account
 	} {
 		to, err := ParsePlace(c.to)
 		require.NoError(t, err)

@@ -44,19 +44,20 @@ type Results interface {
 	OpenStored(ctx context.Context, job string) (vfs.File, *store.Job, error)
 }
 
-// Config configures a Sender. Store, Results, Dialer, Allowed, Endpoint and Credentials are required.
+// Config configures a Sender. Store, Results, Dialer, Allowed, Endpoint, Region and CredentialsFile are required.
 type Config struct {
-	Store       *store.Store
-	Results     Results
-	Dialer      *outward.Dialer
-	Allowed     []Allowed
-	Endpoint    string // the URL of the object storage
-	Region      string
-	Credentials string // a file with the key, as AWS tools write it; it is read for each attempt
-	PartBytes   int64  // default 16 MiB
-	RootCAs     *x509.CertPool
-	Log         *slog.Logger          // default: none
-	Metrics     prometheus.Registerer // default: none
+	Store    *store.Store
+	Results  Results
+	Dialer   *outward.Dialer
+	Allowed  []Allowed
+	Endpoint string // the URL of the object storage
+	Region   string
+	// CredentialsFile has the key, as AWS tools write it. It is read for each attempt.
+	CredentialsFile string
+	PartBytes       int64 // default 16 MiB
+	RootCAs         *x509.CertPool
+	Log             *slog.Logger          // default: none
+	Metrics         prometheus.Registerer // default: none
 }
 
 // Sender delivers results.
@@ -81,6 +82,9 @@ func New(cfg Config) (*Sender, error) {
 	s.endpoint, err = CheckEndpoint(cfg.Endpoint)
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Region == "" { // its client would ask the bucket
+		return nil, errors.New("the object storage needs a region, such as us-east-1")
 	}
 	s.transport = &http.Transport{
 		DialContext:            s.dial,
@@ -123,11 +127,11 @@ func (s *Sender) dial(ctx context.Context, _, hostPort string) (net.Conn, error)
 
 // client makes a client with the key that the file has now.
 func (s *Sender) client() (*minio.Core, error) {
-	key := credentials.NewFileAWSCredentials(s.cfg.Credentials, "default")
+	key := credentials.NewFileAWSCredentials(s.cfg.CredentialsFile, "default")
 	value, err := key.GetWithContext(nil)
 	if err != nil || value.AccessKeyID == "" || value.SecretAccessKey == "" {
 		return nil, fmt.Errorf("%s has no access key: write aws_access_key_id and aws_secret_access_key below [default]",
-			s.cfg.Credentials)
+			s.cfg.CredentialsFile)
 	}
 	return minio.NewCore(s.endpoint.Host, &minio.Options{Creds: key, Secure: s.endpoint.Scheme == "https",
 		Transport: s.transport, Region: s.cfg.Region, MaxRetries: 1}) // deliveries has the schedule of retries
@@ -228,8 +232,8 @@ func (s *Sender) sendDue(ctx context.Context, all *sync.WaitGroup, stop context.
 	return nil
 }
 
-// reserve counts an attempt, if it is due, within the limits and the only one of its job. Its delivery is read only when
-// no other attempt can change it.
+// reserve counts an attempt, if it is due, within the limits and the only one of its job. Its delivery is read only
+// when no other attempt can change it.
 func (s *Sender) reserve(job string) (d deliveries.Delivery, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

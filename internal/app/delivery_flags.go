@@ -54,7 +54,7 @@ func (f *DeliveryFlags) open(s *Service, dialer *outward.Dialer) (*bucket.Sender
 		allowed = append(allowed, a)
 	}
 	sender, err := bucket.New(bucket.Config{Store: s.node.Store, Results: s.node.Coordinator, Dialer: dialer,
-		Allowed: allowed, Endpoint: f.S3Endpoint, Region: f.S3Region, Credentials: f.S3Credentials, Log: s.Log,
+		Allowed: allowed, Endpoint: f.S3Endpoint, Region: f.S3Region, CredentialsFile: f.S3Credentials, Log: s.Log,
 		Metrics: s.Registry})
 	if err != nil {
 		return nil, fmt.Errorf("--results-to: %w", err)

@@ -179,8 +179,8 @@ func TestUploadThatCannotBeDeletedIsDeletedLater(t *testing.T) {
 	require.Empty(t, names)
 }
 
-// TestUploadIsReservedOnlyWhileItIsThere: a request that meets the deletion of its upload is refused, and leaves nothing
-// reserved.
+// TestUploadIsReservedOnlyWhileItIsThere: a request that meets the deletion of its upload is refused, and leaves
+// nothing reserved.
 func TestUploadIsReservedOnlyWhileItIsThere(t *testing.T) {
 	s, err := Open(Config{FS: vfs.NewMem(), Dir: "uploads"})
 	require.NoError(t, err)

@@ -175,6 +175,9 @@ function Prepare({ list, more }: { list: Chosen; more: number }) {
   );
 }
 
+/** newest is the id of the upload that began last: of several, its job is shown. */
+let newest = "";
+
 function Form({ list, seen }: { list: Chosen; seen: Preview | null }) {
   const { file } = list;
   const client = useQueryClient();
@@ -213,10 +216,11 @@ function Form({ list, seen }: { list: Chosen; seen: Preview | null }) {
     const id = start(file, { ...options, columnCheck: undefined, column: part, hasHeader, delimiter: seen?.delimiter ? delimiterPart(seen.delimiter) : undefined }, (job) => {
       client.setQueryData(["job", job.job_id], job);
       void client.invalidateQueries({ queryKey: ["jobs"] });
-      if (router.state.location.pathname !== "/lists" || allChosen().length > 0) return; // its user does something else
+      if (router.state.location.pathname !== "/lists" || allChosen().length > 0 || id !== newest) return; // its user does something else
       dismiss(id);
       void router.navigate({ to: "/lists/$jobId", params: { jobId: job.job_id } });
     }, list.url);
+    newest = id;
     chosenDone();
   }
 

@@ -41,7 +41,7 @@ func TestProgressCountsRowsWaitingForBudget(t *testing.T) {
 		require.EqualValues(t, 20_000, s.WaitingBudget)
 		require.Zero(t, s.PendingRetry)
 		require.NotEmpty(t, s.Waiting)
-		require.InEpsilon(t, 200*time.Hour, s.ETA, 0.05, "20 of the 4,000 expected refusals an hour")
+		require.InEpsilon(t, 224*time.Hour, s.ETA, 0.05, "20 an hour of 4,000 expected refusals and 480 controls")
 		_, err = w.c.Cancel(j.ID)
 		require.NoError(t, err)
 		w.finish(t, j.ID)
@@ -143,13 +143,13 @@ func TestETAOfRowsThatWaitForABudget(t *testing.T) {
 			s := at(after)
 			require.EqualValues(t, 25, s.Answered)
 			require.EqualValues(t, 175, s.WaitingBudget, "they are at the node")
-			require.InEpsilon(t, 76*time.Minute, s.ETA, 0.05, "after %s: one more window follows", after)
+			require.InEpsilon(t, 137*time.Minute, s.ETA, 0.05, "after %s: two more windows follow", after)
 			require.Len(t, s.Waiting, 1)
 			require.Equal(t, s.ETA, s.Waiting[0].ETA)
 		}
 		s := at(10 * time.Minute)
 		require.EqualValues(t, 175, s.WaitingBudget)
-		require.InEpsilon(t, 66*time.Minute, s.ETA, 0.05)
+		require.InEpsilon(t, 127*time.Minute, s.ETA, 0.05)
 		for n := int64(1); n < 7; n++ {
 			// the rows of the second chunk are returned by then
 			s := at(time.Duration(n)*15*time.Minute + 90*time.Second)

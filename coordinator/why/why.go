@@ -312,14 +312,18 @@ func mostUsed(q *fleet.ReadyQueueReport) (limit string, used float64) {
 	return limit, used
 }
 
+// controlsOfOwnHosts is how many refusals controls add to those of the rows at a host of an unknown provider, beyond
+// one for each domain: an acceptance there counts after a refusal, and where its connection has no target left, that is
+// a decoy's. (The simulated internet, 200 and 800 addresses at one host: 5 to 20 %.)
+const controlsOfOwnHosts = 0.12
+
 // budgetSlots is how finely a prober counts an hour: what was used is free again up to one slot later.
 const budgetSlots = 60
 
 // setTimes sets when the first rows of a receiver may be asked, and when all are expected to be done: budgets are used
 // in bursts, so the windows that the rows need after the first are added to that time. A further deferral of deferred
-// rows is not foreseen, and of controls only one for each domain: at a host of its own they can be a fifth of the
-// refusals, and the end as much later. All are done when the job gives up; those of a receiver that has quarantined
-// their source need no window.
+// rows is not foreseen. All are done when the job gives up; those of a receiver that has quarantined their source need
+// no window.
 func (f *Facts) setTimes(r *Receiver) {
 	var closed, last time.Time // until closed no budget allows more
 	for _, w := range r.Waits {
@@ -362,7 +366,11 @@ func (f *Facts) setTimes(r *Receiver) {
 			p.Limits.RefusalsPerHour = min(p.Limits.RefusalsPerHour, used)
 		}
 	}
-	span := plan.LeastTime(&p, r.budget.due, f.Sources)
+	due := r.budget.due
+	if r.provider == f.Table.Unknown || p.BlocksAsUnknown {
+		due.Refused *= 1 + controlsOfOwnHosts
+	}
+	span := plan.LeastTime(&p, due, f.Sources)
 	r.DoneBy = latest(begin.Add(span+span/budgetSlots), last)
 }
 

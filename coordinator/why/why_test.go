@@ -157,12 +157,13 @@ func TestRetryWaitsForTheBudgetToo(t *testing.T) {
 func TestReceiversOfOneAddressShareItsBudget(t *testing.T) {
 	table := engine.DefaultTable()
 	limit := table.Unknown.Limits.RefusalsPerHour
+	due := plan.Load{Recipients: 50, Refused: float64(2*limit) / (1 + controlsOfOwnHosts)}
 	explain := func(address string) []Receiver {
 		f := Facts{Table: table, Sources: 1, Now: now}
 		for _, host := range []string{"mx.shop.example", "mx.club.example"} {
 			route := routeOf(host)
 			f.Waits = append(f.Waits, dispatch.Wait{Class: "tail", Route: route, Kind: dispatch.WaitBudget, Rows: 50,
-				Due: plan.Load{Recipients: 50, Refused: float64(2 * limit)}, At: in(time.Hour)})
+				Due: due, At: in(time.Hour)})
 			q := queue(route.Key, "s1", "exhausted", time.Hour)
 			q.Refusals = wire.Usage{Used: limit / 2, Limit: limit}
 			if address != "" {

@@ -27,7 +27,7 @@ func (b *Billing) ReserveSingle(account, request string, credits int64) error {
 	st := b.stripeOf(account)
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	have, _, err := readBalance(b.db, account)
+	have, err := st.balanceOf(b.db, account)
 	if err != nil {
 		return err
 	}
@@ -46,37 +46,38 @@ func (b *Billing) SettleSingle(account, request string, used int64, now time.Tim
 		st.singles.end(call)
 		return nil
 	}
-	settle := func(b *pebble.Batch) error { // under the lock of the stripe
+	settle := func(batch *pebble.Batch) error { // the first of the batch, under the lock of the stripe
 		reserved := st.singles.reserved[call]
 		if reserved == 0 {
-			return repeatSettlement(b, account, request, used)
+			return repeatSettlement(batch, account, request, used)
 		}
 		if used < 0 || used > reserved {
 			return fmt.Errorf("single %s: %d used of %d: %w", request, used, reserved, ErrOverspent)
 		}
-		return enterSettlement(b, account, settlementRecord(request, used, reserved, now))
+		have, err := st.balanceOf(b.db, account)
+		if err != nil {
+			return err
+		}
+		return enterSettlement(batch, have, settlementRecord(request, used, reserved, now))
 	}
 	return b.commit(account, request, append([]Part{settle}, extra...))
 }
 
-// enterSettlement appends the settlement of a single call to the ledger, unless it has it.
-func enterSettlement(b *pebble.Batch, account string, r record) error {
-	old, err := entryByID(b, account, r.lookupID())
+// enterSettlement appends the settlement of a single call to the ledger of an account that has a balance, unless it is
+// there already.
+func enterSettlement(b *pebble.Batch, have balance, r record) error {
+	old, err := entryByID(b, have.account, r.lookupID())
 	if err == nil {
 		return checkSameEntry(old, r.Entry)
 	}
 	if !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	have, last, err := readBalance(b, account)
-	if err != nil {
-		return err
-	}
 	if have.Balance < r.Credits {
 		return &ErrInsufficientCredits{Balance: have.Balance, Needed: r.Credits}
 	}
-	r.applyAfter(have, last)
-	return writeRecord(b, account, &r)
+	r.applyAfter(have.Credits, have.last)
+	return writeRecord(b, have.account, &r)
 }
 
 // repeatSettlement checks a settlement without a reservation, which must repeat one that was made.

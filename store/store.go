@@ -164,12 +164,15 @@ func (d *DB) apply(account, single string, b *pebble.Batch, parts []Part) error 
 		}
 	}
 	call := singleCall{account, single}
-	if err := st.singles.checkCovered(d.db, b, call); err != nil {
+	after, err := st.singles.checkCovered(d.db, b, call)
+	if err != nil {
 		return err
 	}
+	st.newest = balance{} // a batch that could not be put in the log may be in the database or not
 	if err := d.put(b); err != nil {
 		return err
 	}
+	st.newest = after
 	st.singles.end(call)
 	return nil
 }

@@ -13,6 +13,27 @@ import (
 type stripe struct {
 	mu      sync.Mutex
 	singles reservations // guarded by mu
+	newest  balance      // guarded by mu; of the account whose single call was reserved or settled last
+}
+
+// balance is what an account has after its newest ledger entry. The zero value is of no account: it is not known.
+type balance struct {
+	account string
+	Credits
+	last uint64 // number of the entry
+}
+
+// balanceOf returns the balance of an account in the database.
+func (st *stripe) balanceOf(db *pebble.DB, account string) (balance, error) {
+	if st.newest.account == account {
+		return st.newest, nil
+	}
+	have, last, err := readBalance(db, account)
+	if err != nil {
+		return balance{}, err
+	}
+	st.newest = balance{account, have, last}
+	return st.newest, nil
 }
 
 // reservations are the credits that single calls under way have set aside.
@@ -57,22 +78,22 @@ func (r *reservations) end(call singleCall) {
 }
 
 // checkCovered reports an error unless the balance after the batch covers the reservations of the account less that of
-// the call, which the batch ends.
-func (r *reservations) checkCovered(db *pebble.DB, b *pebble.Batch, call singleCall) error {
+// the call, which the batch ends. It returns that balance if it has read it.
+func (r *reservations) checkCovered(db *pebble.DB, b *pebble.Batch, call singleCall) (after balance, err error) {
 	all := r.byAccount[call.account]
 	others := all - r.reserved[call]
-	if others == 0 {
-		return nil
+	if others == 0 && call.request == "" {
+		return balance{}, nil
 	}
-	now, _, err := readBalance(b, call.account)
+	now, last, err := readBalance(b, call.account)
 	if err != nil || now.Balance >= others {
-		return err
+		return balance{call.account, now, last}, err
 	}
 	before, _, err := readBalance(db, call.account)
 	if err != nil {
-		return err
+		return balance{}, err
 	}
-	return &ErrInsufficientCredits{Balance: before.Balance - all, Needed: before.Balance - now.Balance}
+	return balance{}, &ErrInsufficientCredits{Balance: before.Balance - all, Needed: before.Balance - now.Balance}
 }
 
 // withoutReserved takes what single calls have reserved off the balance of an ErrInsufficientCredits: the ledger does

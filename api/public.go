@@ -30,8 +30,8 @@ func verifyPublic(c *call) error {
 	started := time.Now()
 	ctx, release := c.srv.untilDeadline(q, started)
 	defer release()
-	a, err := c.srv.verify(ctx, started, coordinator.Request{Email: email, MaxAge: coordinator.DefaultMaxAge,
-		LowPriority: true})
+	a, err := c.srv.verify(httpd.Traced(ctx, c.Call), started, coordinator.Request{Email: email,
+		MaxAge: coordinator.DefaultMaxAge, LowPriority: true})
 	if err != nil {
 		return err
 	}

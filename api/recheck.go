@@ -60,7 +60,7 @@ func recheckJob(c *call) error {
 	}
 	var answer store.Answer
 	parts := func(made *store.Job) []store.Part {
-		made.CallbackHeaders, made.Traceparent = j.CallbackHeaders, httpd.Traceparent(&c.Ctx.Request.Header)
+		made.CallbackHeaders, made.Traceparent = j.CallbackHeaders, httpd.Traceparent(c.Call)
 		kept := c.srv.deps.Coordinator.ResultRetention()
 		r, err := record.NewJob(c.srv.cfg.PublicURL, kept, coordinator.Snapshot{Job: *made}, nil)
 		if err != nil {

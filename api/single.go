@@ -118,7 +118,7 @@ func verifySingle(c *call) error {
 		Details: q.details}
 	ctx, release := c.srv.untilDeadline(q.verifyOptions, started)
 	defer release()
-	verdict, err := c.srv.verify(ctx, started, r)
+	verdict, err := c.srv.verify(httpd.Traced(ctx, c.Call), started, r)
 	if err != nil {
 		return errors.Join(err, settle(c, ref, 0, c.srv.now(), nil))
 	}

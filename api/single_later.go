@@ -30,5 +30,5 @@ func laterCall(c *call, q *singleRequest, a *results.Single) *singles.Call {
 	return &singles.Call{ID: c.ID, Account: c.identity.User.ID, Key: c.identity.Key,
 		Charge: c.srv.deps.Store.NewRequest(), Email: q.email,
 		Details: q.details, Test: c.identity.Test, URL: q.callbackURL, Made: c.Started.UTC(),
-		Reason: a.Verdict.Reason, Traceparent: httpd.Traceparent(&c.Ctx.Request.Header)}
+		Reason: a.Verdict.Reason, Traceparent: httpd.Traceparent(c.Call)}
 }

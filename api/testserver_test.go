@@ -130,6 +130,10 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 		contract: newContract(t), roots: x509.NewCertPool()}
 	w.level.Set(slog.LevelDebug)
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: &w.level}))
+	cfg := Config{}
+	if change != nil {
+		change(&cfg)
+	}
 	table := engine.DefaultTable()
 	w.prober = &fakeProber{table: table}
 	var err error
@@ -138,7 +142,7 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 	w.book, err = book.Open(w.store)
 	require.NoError(t, err)
 	w.coord = coordinator.New(coordinator.Config{Store: w.store, FS: w.fs, Dir: "data", Resolver: fakeDNS{table},
-		Prober: w.prober, Table: table,
+		Prober: w.prober, Table: table, Tracer: cfg.Tracer,
 		Lists: fakeLists{}, TestVerdict: reasons.Simulate, Log: log, Probability: w.book.Probability,
 		OnFinish: func(j *store.Job) []store.Part {
 			return []store.Part{store.SettleJob(j.Account, j.ID, j.Charged, j.FinishedAt), callback.Schedule(j),
@@ -156,7 +160,7 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 			return record.ForCallback(w.store.DB, "http://probity.test", w.coord.ResultRetention(), j, c)
 		},
 		Single:    func(request string) (*callback.SingleEvent, error) { return singles.Event(w.store, request) },
-		PublicURL: "http://probity.test", Dialer: outwards, Log: log})
+		PublicURL: "http://probity.test", Dialer: outwards, Log: log, Tracer: cfg.Tracer})
 	require.NoError(t, err)
 	w.late, err = singles.Open(singles.Config{Store: w.store, Coordinator: w.coord, Notify: callbacks.Notify,
 		History: w.history, Log: log})
@@ -175,10 +179,6 @@ func newTestServer(t testing.TB, change func(*Config)) *testServer {
 	}
 	uploads, err := tus.Open(tus.Config{FS: w.fs, Dir: "data/uploads"})
 	require.NoError(t, err)
-	cfg := Config{}
-	if change != nil {
-		change(&cfg)
-	}
 	w.server, err = New(cfg, Deps{Store: w.store, Feedback: w.book, Coordinator: w.coord, Callbacks: callbacks,
 		FS: w.fs, Scratch: "data/scratch", Log: log, Deliveries: w.deliveries,
 		Fetcher: fetch.New(fetch.Config{Dialer: outwards, RootCAs: w.roots}), Uploads: uploads,

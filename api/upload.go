@@ -251,7 +251,7 @@ func (u *upload) commitParts(j *store.Job, with listform.Options) []store.Part {
 		return fail(errReadAgain)
 	}
 	j.Name, j.MaxAge, j.Details = o.Name, o.MaxAge, o.Details
-	j.CallbackURL, j.Traceparent = o.CallbackURL, httpd.Traceparent(&u.call.Ctx.Request.Header)
+	j.CallbackURL, j.Traceparent = o.CallbackURL, httpd.Traceparent(u.call.Call)
 	if o.MaxHours > 0 {
 		j.MaxHours = o.MaxHours
 	}

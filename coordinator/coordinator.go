@@ -27,6 +27,7 @@ import (
 	"probity/engine"
 	"probity/engine/outcome"
 	"probity/internal/pipeline"
+	"probity/internal/spans"
 	"probity/prober/wire"
 	"probity/prober/wire/press"
 	"probity/store"
@@ -50,7 +51,8 @@ type Config struct {
 	Prober   wire.Prober
 	Table    *engine.Table
 	Lists    Lists
-	Log      *slog.Logger // default: none
+	Log      *slog.Logger  // default: none
+	Tracer   *spans.Tracer // default: no spans are recorded
 
 	Limits  csvfile.Limits // of an upload
 	Hold    time.Duration  // how long a prober may keep a chunk: 60 s

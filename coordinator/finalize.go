@@ -7,6 +7,7 @@ import (
 
 	"probity/coordinator/jobfiles"
 	"probity/coordinator/resultfile"
+	"probity/internal/spans"
 	"probity/store"
 )
 
@@ -51,7 +52,27 @@ func (c *Coordinator) commitFinished(was, done *store.Job) error {
 	if err != nil {
 		return jobfiles.Ignore(err, ErrState)
 	}
+	traceJob(c.cfg.Tracer, done)
 	return c.files.RemoveOrphans(done.ID)
+}
+
+// traceJob records a job that has ended. Its rows have no spans.
+func traceJob(t *spans.Tracer, j *store.Job) {
+	s := t.Start(spans.ParsePlace(j.Traceparent), "job", spans.Internal, j.CreatedAt)
+	if s == nil {
+		return
+	}
+	s.Event("started", j.StartedAt)
+	s.Event("paused", j.PausedAt)
+	s.Event("probed", j.FinishedAt)
+	s.Text("user.id", j.Account)
+	s.Text("probity.job", j.ID)
+	s.Text("probity.state", string(j.State))
+	s.Number("probity.rows", int(j.Rows))
+	if j.State == store.JobFailed {
+		s.Fail()
+	}
+	s.End(time.Now())
 }
 
 // setFinishedNow sets when probing ended: rows without an answer get that time.

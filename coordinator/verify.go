@@ -8,6 +8,7 @@ import (
 	"probity/coordinator/fleet"
 	"probity/coordinator/split"
 	"probity/engine"
+	"probity/internal/spans"
 	"probity/prober/wire"
 )
 
@@ -82,7 +83,9 @@ func (c *Coordinator) Single(ctx context.Context, q Request) (out Answer, err er
 	var route engine.Route
 	var ans wire.Answer
 	for range tableTries {
+		lookup := spans.From(ctx).Child("dns.lookup", spans.Client, time.Now())
 		route = c.cfg.Resolver.Route(ctx, addr.Domain())
+		endLookup(lookup, &route)
 		if route.Fact == engine.FactDNSTimeout && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			out.Verdict = engine.VerdictFor(engine.ReasonTimeout, RuleDeadline, flags, time.Now())
 			return out, nil
@@ -110,4 +113,16 @@ func (c *Coordinator) Single(ctx context.Context, q Request) (out Answer, err er
 		out.Verdict.MX = route.MX
 	}
 	return out, nil
+}
+
+// endLookup ends the span of a domain's lookup. The domain may be a person's, and is left out.
+func endLookup(s *spans.Span, r *engine.Route) {
+	if s == nil {
+		return
+	}
+	if r.Provider != nil {
+		s.Text("probity.provider", r.Provider.ID)
+	}
+	s.Number("probity.hosts", len(r.Hosts))
+	s.End(time.Now())
 }

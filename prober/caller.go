@@ -23,7 +23,8 @@ type doneRow struct {
 	row     int
 	key     cache.Key
 	outcome outcome
-	store   bool // this caller stores it in the cache
+	store   bool   // this caller stores it in the cache
+	asked   uint32 // milliseconds that sessions worked on it, as hostqueue.Probe.Asked counts them
 }
 
 func newListCaller(bp *bufferPool, details bool) *caller {

@@ -36,9 +36,9 @@ func (p *Prober) finish(q *readyqueue.Queue, out []hostqueue.Finished, now time.
 		p.metrics.outcome(&o)
 		p.recent.Record(trace.Probe{Key: pr.Key, Evidence: &pr.Ev, Verdict: &o.verdict, Deferred: o.deferred},
 			q.Key.Source, now)
-		retried := v.retry
+		retried, asked := v.retry, pr.Asked(now)
 		for _, a := range v.waiters {
-			d := doneRow{row: int(a.row), key: pr.Key, outcome: o, store: !kept}
+			d := doneRow{row: int(a.row), key: pr.Key, outcome: o, store: !kept, asked: asked}
 			if a.flags != pr.Ev.Flags { // they follow from each row's own text
 				ev := pr.Ev
 				ev.Flags = a.flags

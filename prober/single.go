@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"probity/engine"
+	"probity/internal/spans"
 	"probity/prober/budget"
 	"probity/prober/hostqueue"
 	"probity/prober/readyqueue"
@@ -27,7 +28,11 @@ func (p *Prober) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer,
 	}
 	answer := wire.Answer{Node: p.cfg.Node}
 	key := p.cfg.Cache.Key(a.Address)
-	if v, ok := p.cfg.Cache.Get(key, now); ok && verdictFits(&v, a.Flags, a.Route, a.MaxAge, now) {
+	span := spans.From(ctx)
+	v, ok := p.cfg.Cache.Get(key, now)
+	hit := ok && verdictFits(&v, a.Flags, a.Route, a.MaxAge, now)
+	traceLookup(span, hit, now)
+	if hit {
 		p.metrics.hits.Inc()
 		if now.Sub(v.VerifiedAt) > refreshAfter && !a.NoSMTP {
 			p.startProbe(key, &a, waiter{}, 0, now)
@@ -44,6 +49,7 @@ func (p *Prober) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer,
 		answer.Verdict = o.verdict
 		return answer, nil
 	}
+	began := now
 	select {
 	case <-c.wake:
 	case <-p.stop:
@@ -53,6 +59,7 @@ func (p *Prober) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer,
 	if got := c.close(); len(got) > 0 { // at the deadline, too: it may have come at the last moment
 		p.storeResults(got[0])
 		answer.Verdict = got[0][0].outcome.verdict
+		traceProbe(span, &answer.Verdict, got[0][0].asked, began)
 		return answer, nil
 	}
 	// The probe goes on, so that the next call finds its answer.
@@ -60,6 +67,7 @@ func (p *Prober) Single(ctx context.Context, a wire.SingleRequest) (wire.Answer,
 	ev := engine.Evidence{Address: a.Address, Flags: a.Flags, Route: a.Route}
 	ev.Append(engine.Sighting{Event: engine.EventTimeout, At: now})
 	answer.Verdict = engine.Judge(&ev, engine.Policy{Details: true}, now)
+	traceProbe(span, &answer.Verdict, 0, began)
 	return answer, nil
 }
 

@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"probity/engine/redact"
+	"probity/internal/spans"
 )
 
 // Call is one request and its answer.
@@ -33,7 +35,8 @@ type Call struct {
 	route    *servedRoute // nil when there is none
 	admitErr error        // the result of admit
 	limit    rateLimitState
-	csv      bool // the body is CSV
+	span     *spans.Span // nil: not recorded
+	csv      bool        // the body is CSV
 
 	scratch [32]byte // for what is appended and copied at once
 
@@ -73,6 +76,7 @@ func (s *Server) newCall(ctx *fasthttp.RequestCtx) *Call {
 	c.Ctx = ctx
 	c.ID = s.deps.NewID()
 	c.Started = time.Now()
+	startSpan(c, s.cfg.Tracer)
 	return c
 }
 
@@ -232,6 +236,8 @@ func (c *Call) finish(err error) {
 		}
 		c.server.deps.Finished(c, done)
 	}
+	traceparent := c.span.Place().String()
+	endSpan(c, status, took)
 	level := slog.LevelDebug
 	if status >= kindStatus[Failed] && !(refused && refusal.Simulated) {
 		level = slog.LevelError
@@ -244,8 +250,9 @@ func (c *Call) finish(err error) {
 		name = c.route.Method + " " + c.route.Path
 	}
 	attrs := []any{"request", c.ID, "route", name, "status", status, "took", took, "account", c.Account}
-	if parent := Traceparent(&c.Ctx.Request.Header); parent != "" {
-		attrs = append(attrs, "traceparent", parent)
+	traceparent = cmp.Or(traceparent, sentTraceparent(&c.Ctx.Request.Header))
+	if traceparent != "" {
+		attrs = append(attrs, "traceparent", traceparent)
 	}
 	if refused && refusal.Cause != nil {
 		err = refusal.Cause

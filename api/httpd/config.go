@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"probity/internal/spans"
 )
 
 // Config has the limits of a server. The zero value is usable: every field names its default.
@@ -23,7 +25,8 @@ type Config struct {
 	IdleTimeout   time.Duration // between two requests of a connection; default 75 s
 	StallTimeout  time.Duration // for 16 KiB of an upload, or one write of a download; default 60 s
 
-	Front Front // default: none
+	Front  Front         // default: none
+	Tracer *spans.Tracer // default: no spans are recorded
 
 	// NoDate leaves the Date header out: its clock is a goroutine outside a synctest bubble.
 	NoDate bool

@@ -1,51 +1,66 @@
 package httpd
 
 import (
-	"strings"
+	"context"
+	"strconv"
+	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"probity/internal/spans"
 )
 
-// Fixed places in a traceparent (W3C Trace Context, section 3.2.2): version, trace-id, parent-id and trace-flags in
-// lower-case hexadecimal digits, separated by hyphens.
-const (
-	traceparentBytes = len("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-	traceIDStart     = len("00-")
-	traceIDEnd       = traceIDStart + 32
-	parentIDStart    = traceIDEnd + 1
-	parentIDEnd      = parentIDStart + 16
-)
-
-// Traceparent returns the request's place in its client's trace, or "" if the client sent none or an invalid one. The
-// ids are those that were sent: this service records no spans that could be the parent of others.
-func Traceparent(h *fasthttp.RequestHeader) string {
+// sentTraceparent returns the request's place in its client's trace, or "" if the client sent none or an invalid one.
+func sentTraceparent(h *fasthttp.RequestHeader) string {
 	sent := h.PeekAll("Traceparent")
 	if len(sent) != 1 {
 		return ""
 	}
-	return parseTraceparent(string(sent[0]))
+	return spans.Canonical(string(sent[0]))
 }
 
-// parseTraceparent returns a traceparent in the form of version 00, or "" if it is invalid. One of a later version
-// begins in the same form (section 4.3).
-func parseTraceparent(text string) string {
-	if len(text) < traceparentBytes {
-		return ""
+// startSpan begins the span of the request, if it is recorded.
+func startSpan(c *Call, t *spans.Tracer) {
+	if t == nil {
+		return
 	}
-	version, rest := text[:2], text[traceparentBytes:]
-	if version == "ff" || version == "00" && rest != "" || rest != "" && rest[0] != '-' {
-		return ""
+	parent := spans.ParsePlace(sentTraceparent(&c.Ctx.Request.Header))
+	c.span = t.Start(parent, "HTTP", spans.Server, c.Started)
+}
+
+// endSpan ends the span of the request. Of the request it has only what the route's pattern and the answer say: a path
+// or a method may be anything that a client should not have sent.
+func endSpan(c *Call, status int, took time.Duration) {
+	s := c.span
+	if s == nil {
+		return
 	}
-	text = text[:traceparentBytes]
-	for i, c := range []byte(text) {
-		separates := i == traceIDStart-1 || i == traceIDEnd || i == parentIDEnd
-		if separates != (c == '-') || !separates && !strings.ContainsRune("0123456789abcdef", rune(c)) {
-			return ""
-		}
+	method := "_OTHER"
+	if c.route != nil {
+		method = c.route.Method
+		s.Rename(method + " " + c.route.Path)
+		s.Text("http.route", c.route.Path)
 	}
-	trace, parent := text[traceIDStart:traceIDEnd], text[parentIDStart:parentIDEnd]
-	if strings.Trim(trace, "0") == "" || strings.Trim(parent, "0") == "" {
-		return ""
+	s.Text("http.request.method", method)
+	s.Number("http.response.status_code", status)
+	s.Text("user.id", c.Account)
+	s.Text("probity.request", c.ID)
+	if status >= kindStatus[Failed] {
+		s.Text("error.type", strconv.Itoa(status))
+		s.Fail()
 	}
-	return "00" + text[2:]
+	s.End(c.Started.Add(took))
+	c.span = nil
+}
+
+// Traced returns a context whose work is part of a request's span.
+func Traced(ctx context.Context, c *Call) context.Context { return spans.With(ctx, c.span) }
+
+// Traceparent is what continues the trace of a request: its span, if that is recorded, or else what its client sent;
+// "" if that is nothing, or invalid.
+func Traceparent(c *Call) string {
+	if c.span != nil {
+		return c.span.Place().String()
+	}
+	return sentTraceparent(&c.Ctx.Request.Header)
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"probity/internal/spans"
 	"probity/store"
 )
 
@@ -81,11 +82,16 @@ func (r result) outcome(inline bool, cuts int, jitter float64) store.Outcome {
 func (s *Sender) deliver(ctx context.Context, d *delivery) error {
 	began := time.Now()
 	inline := d.inline()
+	span := s.cfg.Tracer.Start(spans.ParsePlace(d.trace), "POST callback", spans.Client, began)
+	if span != nil {
+		d.trace = span.Place().String()
+	}
 	r := s.attempt(ctx, d, inline)
 	if ctx.Err() != nil && r.status == 0 {
 		return nil // we are stopping
 	}
 	now := time.Now()
+	endSpan(span, d, &r, now)
 	a := store.Attempt{
 		Number: d.Attempts + 1, At: began, Duration: now.Sub(began),
 		Status: r.status, Error: r.words(), Bytes: r.bytes, Link: !inline, Truncated: errors.Is(r.err, errCut),
@@ -122,6 +128,28 @@ func (s *Sender) deliver(ctx context.Context, d *delivery) error {
 		}
 	}
 	return nil
+}
+
+// endSpan ends the span of an attempt. The URL is the customer's and may contain anything: it is left out.
+func endSpan(s *spans.Span, d *delivery, r *result, now time.Time) {
+	if s == nil {
+		return
+	}
+	s.Text("http.request.method", http.MethodPost)
+	if r.status != 0 {
+		s.Number("http.response.status_code", r.status)
+	}
+	s.Number("http.request.resend_count", d.Attempts)
+	s.Text("user.id", d.Account)
+	if d.Single {
+		s.Text("probity.request", d.Job)
+	} else {
+		s.Text("probity.job", d.Job)
+	}
+	if !r.ok() {
+		s.Fail()
+	}
+	s.End(now)
 }
 
 // attempt makes one attempt within maxAttempt.

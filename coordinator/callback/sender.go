@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"probity/coordinator/outward"
+	"probity/internal/spans"
 	"probity/store"
 )
 
@@ -51,6 +52,7 @@ type Config struct {
 	RootCAs   *x509.CertPool        // default: the system's
 	Log       *slog.Logger          // default: none
 	Metrics   prometheus.Registerer // default: none
+	Tracer    *spans.Tracer         // default: no spans are recorded
 
 	Sending, PerHost, PerAccount int // attempts at one time: 16, 2, 4
 }

@@ -24,6 +24,7 @@ import (
 	"probity/engine/lists"
 	"probity/internal/console"
 	"probity/internal/nodeflags"
+	"probity/internal/spans"
 	"probity/prober"
 	"probity/prober/doctor"
 	"probity/prober/wire/press"
@@ -74,7 +75,8 @@ type NodeConfig struct {
 	members     *memberFlags // the cluster to coordinate; nil to probe in this process
 	service     bool         // with accounts: jobs are settled and called back, and suppressions are kept
 
-	callbackSource string // the flag --callback-source of a service
+	tracer         *spans.Tracer // nil: no spans are recorded
+	callbackSource string        // the flag --callback-source of a service
 }
 
 // localInFlightRows is how many rows are in flight with the prober of this process. A fleet has more: its rows travel
@@ -124,7 +126,7 @@ func OpenNode(f *nodeflags.Probing, cfg NodeConfig) (n *Node, err error) {
 		return n, err
 	}
 	c := coordinator.Config{Store: n.Store, FS: files, Dir: cfg.Dir, Resolver: n.Resolver, Table: table, Lists: known,
-		Log: cfg.Log, Stored: cfg.ResultForm, SingleLoad: &n.singleLoad,
+		Log: cfg.Log, Tracer: cfg.tracer, Stored: cfg.ResultForm, SingleLoad: &n.singleLoad,
 		RetainResults: time.Duration(cfg.retain.RetainResults), RetainHistory: time.Duration(cfg.retain.RetainHistory)}
 	if cfg.members != nil {
 		n.fleet, err = cfg.members.newFleet(n, cfg)

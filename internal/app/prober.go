@@ -22,6 +22,7 @@ import (
 	"probity/engine/dns"
 	"probity/internal/datafolder"
 	"probity/internal/nodeflags"
+	"probity/internal/spans"
 	"probity/prober"
 	"probity/prober/doctor"
 	"probity/prober/wire"
@@ -35,6 +36,7 @@ type ProberFlags struct {
 	nodeflags.Probing
 	memberFlags
 	RetainCacheFlag
+	TraceFlags
 	Data        string `help:"Where the cache and the budgets live: they outlast a restart." default:"./probity-data" type:"path"`
 	NodeListen  string `help:"Listen address of the coordinator's stream." default:"0.0.0.0:7947"`
 	NodeReach   string `name:"node-advertise" help:"Advertised stream address; default: the gossip address." placeholder:"HOST:PORT"`
@@ -46,8 +48,8 @@ type ProberFlags struct {
 func (p *ProberFlags) Validate() error {
 	streams, admins, gossip := listenFlag{"node-listen", p.NodeListen}, listenFlag{"admin-listen", p.AdminListen},
 		p.gossipListener()
-	errs := []error{p.Probing.Validate(), p.memberFlags.Validate(), p.RetainCacheFlag.check(), streams.check(),
-		admins.check(),
+	errs := []error{p.Probing.Validate(), p.memberFlags.Validate(), p.RetainCacheFlag.check(), p.TraceFlags.check(),
+		streams.check(), admins.check(),
 		streams.checkApart(admins, gossip), admins.checkApart(gossip)}
 	if p.NodeReach != "" {
 		errs = append(errs, checkHostPort("node-advertise", p.NodeReach))
@@ -72,6 +74,7 @@ type Prober struct {
 	prober         *prober.Prober
 	audit          *doctor.Doctor // nil if there is nothing to audit
 	server         *stream.Server
+	tracer         *spans.Tracer // nil: no spans are recorded
 	healthMetrics  *healthMetrics
 	cluster        *cluster.Cluster
 	closeSockets   func() error // closes the sockets of a cluster that never ran
@@ -145,6 +148,9 @@ func (p *Prober) Open() (err error) {
 	if p.adminListener, err = p.listenForAdmins(c.AdminListen); err != nil {
 		return err
 	}
+	if p.tracer, err = c.TraceFlags.open(p.Process, c.Name); err != nil {
+		return err
+	}
 	own, authority, err := c.loadTLS(x509.ExtKeyUsageServerAuth, "prober node")
 	if err != nil {
 		return err
@@ -153,7 +159,8 @@ func (p *Prober) Open() (err error) {
 		Identities: IdentitiesOf(p.prober), Table: table, UseTable: p.useTable,
 		Prober: p.prober, Credentials: stream.ServerTLS(own, authority, p.Log), Window: p.prober.Window,
 		Fresh: p.prober.Fresh, SetIsolated: p.prober.SetIsolated,
-		KeysMoved: p.prober.KeysMoved, Status: p.status, Views: p.prober, Forget: p.prober.Forget, Log: p.Log})
+		KeysMoved: p.prober.KeysMoved, Status: p.status, Views: p.prober, Forget: p.prober.Forget, Log: p.Log,
+		Tracer: p.tracer})
 	if err != nil {
 		return err
 	}
@@ -182,6 +189,8 @@ func (p *Prober) Run(ctx context.Context) error {
 	defer stopProber()
 	late := context.AfterFunc(ctx, func() { time.AfterFunc(probingGrace, stopProber) })
 	defer late()
+	endTraces := runTracer(p.tracer)
+	defer endTraces()
 	mux := http.NewServeMux()
 	mux.Handle("/", adminlistener.Listener{Log: p.Log, Build: p.Build, Metrics: p.Registry,
 		Config: func() any { return p.flags }, Probes: p.prober.Recent()}.Handler())

@@ -19,6 +19,7 @@ type ServeFlags struct {
 	RetainFlags
 	RetainCacheFlag
 	DeliveryFlags
+	TraceFlags
 	Data                  string         `help:"Where state, cache and jobs live." default:"./probity-data" type:"path"`
 	Listen                string         `help:"The public listener." default:"127.0.0.1:8080"`
 	AdminListen           string         `help:"The admin listener: metrics, pprof, debug. Keep it private." default:"127.0.0.1:9090"`
@@ -68,7 +69,7 @@ func (s *ServeFlags) Validate() error {
 		errs = append(errs, checkURL("acme-directory", s.ACMEDirectory, "https"))
 	}
 	return errors.Join(append(errs, s.Probing.Validate(), s.RetainFlags.check(), s.RetainCacheFlag.check(),
-		s.DeliveryFlags.check())...)
+		s.DeliveryFlags.check(), s.TraceFlags.check())...)
 }
 
 func (s *ServeFlags) listeners() (public, admins listenFlag) {

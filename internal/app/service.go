@@ -34,6 +34,7 @@ import (
 	"probity/internal/datafolder"
 	"probity/internal/memlimit"
 	"probity/internal/nodeflags"
+	"probity/internal/spans"
 	"probity/internal/tlsfront"
 	"probity/store"
 	"probity/store/diskroom"
@@ -59,6 +60,7 @@ type Service struct {
 	eraser         *erase.Eraser
 	server         *api.Server
 	activity       *activity.Recorder
+	tracer         *spans.Tracer      // nil: no spans are recorded
 	tlsListener    *tlsfront.Listener // nil without TLS
 	healthMetrics  *healthMetrics
 	publicListener net.Listener
@@ -129,10 +131,17 @@ func (s *Service) Open() (err error) {
 	if s.tlsListener, err = tlsfront.New(&c.Flags, c.Data, s.Log); err != nil {
 		return err
 	}
+	name := ""
+	if s.members != nil {
+		name = s.members.Name
+	}
+	if s.tracer, err = c.TraceFlags.open(s.Process, name); err != nil {
+		return err
+	}
 	s.node, err = OpenNode(&c.Probing, NodeConfig{FS: s.Disk, Room: s.room, Dir: c.Data, Log: s.Log,
 		Version: s.Build.Version, Lists: c.ListChanges, metrics: s.Registry, retain: c.RetainFlags,
 		retainCache: c.RetainCache, MakeDir: s.makeDataFolder,
-		service: true, callbackSource: c.CallbackSource, members: s.members,
+		service: true, callbackSource: c.CallbackSource, members: s.members, tracer: s.tracer,
 		ResultForm: results.Form{Format: results.CSV, Compress: results.Zstd}})
 	if err != nil {
 		return err
@@ -170,7 +179,7 @@ func (s *Service) Open() (err error) {
 			return record.ForCallback(s.node.Store.DB, s.publicURL(), time.Duration(s.flags.RetainResults), j, c)
 		},
 		Single:    func(request string) (*callback.SingleEvent, error) { return singles.Event(s.node.Store, request) },
-		PublicURL: s.publicURL(), Dialer: outwards, Log: s.Log, Metrics: s.Registry})
+		PublicURL: s.publicURL(), Dialer: outwards, Log: s.Log, Metrics: s.Registry, Tracer: s.tracer})
 	if err != nil {
 		return err
 	}
@@ -210,7 +219,7 @@ func (s *Service) Open() (err error) {
 	s.server, err = api.New(api.Config{PublicURL: c.PublicURL, CORSOrigins: c.CORSOrigin, CallbackFrom: published,
 		HideDocs: !c.PublishDocs, PublicPerDay: c.PublicPerDay, DiskFloor: c.DiskFloor,
 		Config: httpd.Config{TrustedProxies: c.TrustedProxy, TLS: s.tlsListener.Config(),
-			Front: facades}},
+			Front: facades, Tracer: s.tracer}},
 		api.Deps{Store: s.node.Store, Coordinator: s.node.Coordinator, Callbacks: s.callbacks, FS: s.room.Files(),
 			Operator: api.Operator{Table: s.node.activeTable.Load, Cluster: s.node.report, Views: s.node.nodeViews(),
 				Findings: findings(s.node.audit), Activity: s.activity},
@@ -257,6 +266,8 @@ func (s *Service) Run(ctx context.Context) error {
 	defer stop()
 	components, stopComponents := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopComponents()
+	endTraces := runTracer(s.tracer)
+	defer endTraces()
 	var backend, frontend sync.WaitGroup
 	var errs [10]error
 	backend.Go(func() { s.reloadOnHangup(components, s.healthMetrics.recordingFailure(s.reload)) })

@@ -27,6 +27,7 @@ type Probe struct {
 	Sends            uint8 // RCPTs sent, answered or not: at most MaxSends
 	Priority         budget.Priority
 	connectionLosses int16      // lost connections, as engine.Next weighs them: see Queue.retryFirst
+	firstSent        uint32     // Unix milliseconds modulo 2^32 when it was first sent: see Group.MarkSent; 0: never
 	domain           *Domain    // in which it waits or is asked
 	prev, next       *Probe     // neighbours in the list that it waits in
 	inList           *probeList // that list; nil while it is being asked
@@ -49,6 +50,25 @@ func (p *Probe) ApplyUrgency() {
 	if p.urgent.Load() {
 		p.Priority, p.Policy.CallerWaits = budget.Single, true
 	}
+}
+
+// MarkSent records when the work on the group's probes began, unless it had begun before: they were sent, or the
+// connection for them was opened.
+func (g *Group) MarkSent(at time.Time) {
+	sent := uint32(at.UnixMilli()) | 1
+	for i := range g.Recipients {
+		if p := g.Recipients[i].Probe; p != nil && p.firstSent == 0 {
+			p.firstSent = sent
+		}
+	}
+}
+
+// Asked returns how many milliseconds the work on the probe has taken until now, 1 or more; 0 if it was never sent.
+func (p *Probe) Asked(now time.Time) uint32 {
+	if p.firstSent == 0 {
+		return 0
+	}
+	return max((uint32(now.UnixMilli())|1)-p.firstSent, 1)
 }
 
 // Queued reports whether no session has p.

@@ -52,6 +52,11 @@ func (s *session) fillTransaction(l *locked, now time.Time) budget.Denial {
 	}
 	if len(s.group.Recipients) > 0 {
 		m.RecordSent()
+		began := now
+		if !s.progress {
+			began = s.began
+		}
+		s.group.MarkSent(began)
 		return budget.Denial{}
 	}
 	var d budget.Denial // why what waits has no room

@@ -42,11 +42,18 @@ func withMemCluster(t *testing.T, speedup float64, nodes, identities int,
 
 func withMemClusterAt(t *testing.T, speedup float64, latency string, nodes, identities int,
 	do func(ctx context.Context, f *memCluster, probers []*memProber)) {
+	withMemClusterOf(t, func(*memCluster) {}, speedup, latency, nodes, identities, do)
+}
+
+// withMemClusterOf is withMemClusterAt, with the cluster changed before anything starts.
+func withMemClusterOf(t *testing.T, change func(*memCluster), speedup float64, latency string, nodes, identities int,
+	do func(ctx context.Context, f *memCluster, probers []*memProber)) {
 	began := time.Now()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		f := newMemCluster(ctx, t, speedup, latency)
+		change(f)
 		f.coord = f.startCoordinator(coordinatorIP, "hub")
 		var probers []*memProber
 		for n := range nodes {

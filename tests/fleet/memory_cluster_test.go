@@ -32,6 +32,7 @@ import (
 	"probity/internal/admin"
 	"probity/internal/app"
 	"probity/internal/memnet"
+	"probity/internal/spans"
 	"probity/prober"
 	"probity/prober/source"
 	"probity/prober/wire"
@@ -51,6 +52,18 @@ type memCluster struct {
 	table    *engine.Table
 	coord    *memCoordinator
 	log      *logBuffer
+
+	newTracer func(node string) *spans.Tracer // nil: no spans are recorded
+}
+
+// tracer is the tracer of a node, which runs with r; nil if none records spans.
+func (f *memCluster) tracer(r *runGroup, node string) *spans.Tracer {
+	if f.newTracer == nil {
+		return nil
+	}
+	t := f.newTracer(node)
+	r.runBackend("tracer", func(ctx context.Context) error { t.Run(ctx); return nil })
+	return t
 }
 
 // logBuffer keeps warnings and errors of the log.
@@ -109,6 +122,7 @@ type memCoordinator struct {
 	fleet       *fleet.Fleet
 	resolver    *dns.Resolver
 	table       atomic.Pointer[engine.Table]
+	tracer      *spans.Tracer
 	eraser      *erase.Eraser
 	stop        func()
 }
@@ -130,7 +144,8 @@ func (f *memCluster) startCoordinator(ip, id string) *memCoordinator {
 
 // restartCoordinator restarts a coordinator on the same disk.
 func (f *memCluster) restartCoordinator(ip, id string, was *memCoordinator) *memCoordinator {
-	h := &memCoordinator{disk: was.disk, term: was.term + 1}
+	run := newRunGroup(f.t)
+	h := &memCoordinator{disk: was.disk, term: was.term + 1, tracer: f.tracer(run, "hub")}
 	fs := h.disk
 	h.table.Store(f.table)
 	known, err := lists.Default()
@@ -146,9 +161,8 @@ func (f *memCluster) restartCoordinator(ip, id string, was *memCoordinator) *mem
 	h.resolver = f.resolver(f.table)
 	h.coordinator = coordinator.New(coordinator.Config{Store: h.store, FS: fs, Dir: "hub", Resolver: h.resolver,
 		Prober: h.fleet, Table: f.table, Lists: known,
-		Log: f.log.logger("hub")})
+		Log: f.log.logger("hub"), Tracer: h.tracer})
 	h.eraser = admin.NewEraser(h.store, h.coordinator, nil, nil, h.fleet, f.log.logger("hub"))
-	run := newRunGroup(f.t)
 	run.runBackend("gossip", gossip.Run)
 	run.runBackend("fleet", h.fleet.Run)
 	run.runBackend("resolver", h.resolver.Run)
@@ -208,8 +222,9 @@ func (s *memProber) start() {
 		MailFrom: "probe@prober.example",
 		Sources:  s.ids, Dial: s.dial, Log: f.log.logger(s.name)})
 	require.NoError(f.t, err)
+	run := newRunGroup(f.t)
 	server, err := stream.NewServer(stream.ServerConfig{Node: s.name, Version: "1", Identities: app.IdentitiesOf(p),
-		Table: own,
+		Table: own, Tracer: f.tracer(run, s.name),
 		UseTable: func(t *engine.Table) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -224,7 +239,6 @@ func (s *memProber) start() {
 	at := s.ip + ":7947"
 	listener, err := f.network.Listen(netip.MustParseAddrPort(at))
 	require.NoError(f.t, err)
-	run := newRunGroup(f.t)
 	run.runBackend("prober", p.Run)
 	run.runBackend("resolver", resolver.Run)
 	run.runFrontend("server", func(ctx context.Context) error { return server.Run(ctx, listener) })

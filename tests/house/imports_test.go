@@ -50,7 +50,7 @@ var importRules = map[string][]string{
 	"store/opendb":       {},
 	"prober/wire":        {"engine"},
 	"prober/wire/frames": {"engine", "engine/detail", "prober/wire"},
-	"prober/wire/stream": {"engine", "prober/wire", "prober/wire/frames", "prober/wire/timing"},
+	"prober/wire/stream": {"internal/spans", "engine", "prober/wire", "prober/wire/frames", "prober/wire/timing"},
 	"prober/wire/timing": {},
 	"prober/wire/press":  {},
 	"prober/admission":   {"prober/budget", "prober/wire/press"},
@@ -63,11 +63,12 @@ var importRules = map[string][]string{
 		"prober/addresslimit", "prober/admission", "prober/budget", "prober/conn", "prober/hosthealth",
 		"prober/hostqueue",
 		"prober/rtt", "prober/source", "prober/wire"},
-	"prober": {"engine", "engine/basis", "engine/control", "engine/dns", "engine/smtp", "store/cache",
+	"prober": {"internal/spans", "engine", "engine/basis", "engine/control", "engine/dns", "engine/smtp", "store/cache",
 		"prober/addresslimit", "prober/admission", "prober/budget", "prober/conn", "prober/hostqueue",
 		"prober/readyqueue",
 		"prober/trace", "prober/source", "prober/wire", "prober/wire/press", "prober/wire/timing"},
 	"internal/ring":      {},
+	"internal/spans":     {},
 	"internal/receipt":   {},
 	"internal/licences":  {},
 	"internal/systemd":   {},
@@ -96,7 +97,7 @@ var importRules = map[string][]string{
 	"coordinator/fetch":   {"coordinator/outward"},
 	"coordinator/bucket": {"coordinator/outward", "coordinator/resultfile", "internal/memnet", "internal/pipeline",
 		"internal/shownname", "store", "store/deliveries"},
-	"coordinator/callback": {"coordinator/outward", "engine/redact", "internal/shownname", "store"},
+	"coordinator/callback": {"internal/spans", "coordinator/outward", "engine/redact", "internal/shownname", "store"},
 	"coordinator/jobdir": {"engine", "coordinator/addresses", "coordinator/jobfiles", "coordinator/results",
 		"internal/wholefile", "store"},
 	"coordinator/erase": {"engine", "coordinator/addresses", "coordinator/csvfile", "coordinator/jobdir",
@@ -115,7 +116,8 @@ var importRules = map[string][]string{
 	"internal/tlsfront":  {"internal/console"},
 	"internal/wholefile": {},
 	"internal/pipeline":  {},
-	"coordinator": {"internal/pipeline", "internal/wholefile", "engine", "engine/dns", "engine/lists", "engine/outcome",
+	"coordinator": {"internal/pipeline", "internal/spans", "internal/wholefile", "engine",
+		"engine/dns", "engine/lists", "engine/outcome",
 		"store",
 		"coordinator/...", "internal/jsontext", "prober/wire", "prober/wire/press"},
 	"api": {"coordinator/...", "store", "store/deliveries", "store/feedback", "store/history",
@@ -139,7 +141,7 @@ var importRules = map[string][]string{
 		"coordinator/singles",
 		"engine/...", "internal/apiclient", "internal/console", "internal/datafolder", "internal/pipeline", "store/...",
 		"api/record", "internal/wholefile"},
-	"internal/app": {"api", "api/activity", "api/adminlistener",
+	"internal/app": {"internal/spans", "api", "api/activity", "api/adminlistener",
 		"api/facade", "api/feedback", "api/httpd", "api/reasons", "api/record", "api/tus",
 		"coordinator/...", "engine/...", "internal/admin",
 		"internal/buildinfo", "internal/certs",
@@ -158,7 +160,7 @@ var importRules = map[string][]string{
 	"prober/addresslimit":   {"engine", "prober/budget", "store/cache"},
 	"prober/hosthealth":     {"engine"},
 	"prober/conn":           {"engine", "engine/dns", "engine/smtp", "prober/hosthealth", "prober/source"},
-	"api/httpd":             {"engine/redact", "internal/shownname"},
+	"api/httpd":             {"internal/spans", "engine/redact", "internal/shownname"},
 	"api/adminlistener":     {"api/httpd", "internal/buildinfo"},
 	"api/apidocs":           {"api/httpd"},
 	"api/compare":           {"api/httpd", "internal/foreign", "internal/jsonlines", "internal/pipeline", "store"},
@@ -225,8 +227,9 @@ var ownImports = func() string {
 
 // testImports lists what test files of any package may import beyond the rules: the simulated internet, the network
 // in memory, and the interface of a prober, so that a fake can implement it; and the stream, whose warnings of
-// strangers internal/loglimit counts.
-var testImports = []string{"bench/sim/...", "internal/detector", "internal/memnet", "prober/wire", "prober/wire/stream"}
+// strangers internal/loglimit counts; and the collector of spans, with what exports to it.
+var testImports = []string{"bench/sim/...", "internal/detector", "internal/memnet", "prober/wire", "prober/wire/stream",
+	"internal/spans", "internal/spans/collector"}
 
 func TestImportRules(t *testing.T) {
 	seen := map[string]bool{}

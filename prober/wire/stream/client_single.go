@@ -49,7 +49,9 @@ func (c *Client) Single(ctx context.Context, sr wire.SingleRequest) (wire.Answer
 	if unusable != nil {
 		return wire.Answer{}, unusable
 	}
-	answer, err := node.Single(ctx, f)
+	traced, span := startClientSpan(ctx, c.cfg.Node)
+	answer, err := node.Single(traced, f)
+	endSpan(span, err)
 	if err != nil {
 		return c.unanswered(ctx, &sr, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"probity/engine"
+	"probity/internal/spans"
 	"probity/prober/wire"
 	"probity/prober/wire/frames"
 	"probity/prober/wire/timing"
@@ -47,7 +48,8 @@ type ServerConfig struct {
 	Views  wire.Views // what people may see and do; default: nothing
 	// Forget deletes what is kept of an address and reports whether there was a verdict. Default: nothing is kept.
 	Forget func(engine.Address) (bool, error)
-	Log    *slog.Logger // default: none
+	Log    *slog.Logger  // default: none
+	Tracer *spans.Tracer // default: no spans are recorded
 }
 
 // Server makes a Prober reachable to one coordinator.

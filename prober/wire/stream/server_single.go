@@ -31,7 +31,9 @@ func (s service) Single(ctx context.Context, f *frames.AskFrame) (*frames.Answer
 		ctx, cancel = context.WithTimeout(ctx, budget)
 		defer cancel()
 	}
+	ctx, span := startServerSpan(ctx, &s.s.cfg)
 	answer, err := s.s.cfg.Prober.Single(ctx, request)
+	endSpan(span, err)
 	if err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}

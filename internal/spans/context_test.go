@@ -1,4 +1,4 @@
-package httpd
+package spans
 
 import (
 	"encoding/hex"
@@ -32,7 +32,7 @@ var traceparents = map[string]string{
 
 func TestTraceparentsAreChecked(t *testing.T) {
 	for sent, read := range traceparents {
-		require.Equal(t, read, parseTraceparent(sent), "%q", sent)
+		require.Equal(t, read, Canonical(sent), "%q", sent)
 	}
 }
 
@@ -41,11 +41,11 @@ func FuzzTraceparent(f *testing.F) {
 		f.Add(sent)
 	}
 	f.Fuzz(func(t *testing.T, sent string) {
-		read := parseTraceparent(sent)
+		read := Canonical(sent)
 		if read == "" {
 			return
 		}
-		require.Equal(t, read, parseTraceparent(read), "read again")
+		require.Equal(t, read, Canonical(read), "read again")
 		parts := strings.Split(read, "-")
 		require.Len(t, parts, 4)
 		for i, size := range []int{1, 16, 8, 1} {
@@ -54,5 +54,6 @@ func FuzzTraceparent(f *testing.F) {
 			require.Len(t, decoded, size)
 		}
 		require.Contains(t, sent, read[2:])
+		require.Equal(t, read, ParsePlace(sent).String())
 	})
 }

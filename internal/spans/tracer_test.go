@@ -167,7 +167,7 @@ func TestSamplingIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := ParsePlace(exampleTraceparent)
 		silent := ParsePlace(strings.TrimSuffix(exampleTraceparent, "1") + "0")
-		count := func(tracer *Tracer, start func(Place, string, Kind, time.Time) *Span, parent Place) (n int) {
+		count := func(start func(Place, string, Kind, time.Time) *Span, parent Place) (n int) {
 			for range 10_000 {
 				if start(parent, "x", Server, time.Now()) != nil {
 					n++
@@ -176,20 +176,20 @@ func TestSamplingIsBounded(t *testing.T) {
 			return n
 		}
 		some := newTestTracer(t, Config{Sample: 0.1})
-		require.InDelta(t, 1000, count(some, some.Start, Place{}), 200)
-		require.Zero(t, count(some, some.Start, silent))
-		require.Equal(t, RequestedPerSecond, count(some, some.Start, client))
-		require.Zero(t, count(some, some.Start, client))
+		require.InDelta(t, 1000, count(some.Start, Place{}), 200)
+		require.Zero(t, count(some.Start, silent))
+		require.Equal(t, RequestedPerSecond, count(some.Start, client))
+		require.Zero(t, count(some.Start, client))
 		time.Sleep(time.Minute)
-		require.Equal(t, RequestedPerSecond, count(some, some.Start, client))
+		require.Equal(t, RequestedPerSecond, count(some.Start, client))
 
 		all, none := newTestTracer(t, Config{Sample: 1}), newTestTracer(t, Config{})
-		require.Equal(t, 10_000, count(all, all.Start, Place{}))
-		require.Zero(t, count(all, all.Start, silent))
-		require.Zero(t, count(none, none.Start, Place{}))
-		require.Equal(t, 10_000, count(none, none.Continue, client))
-		require.Zero(t, count(none, none.Continue, silent))
-		require.Zero(t, count(none, none.Continue, Place{}))
+		require.Equal(t, 10_000, count(all.Start, Place{}))
+		require.Zero(t, count(all.Start, silent))
+		require.Zero(t, count(none.Start, Place{}))
+		require.Equal(t, 10_000, count(none.Continue, client))
+		require.Zero(t, count(none.Continue, silent))
+		require.Zero(t, count(none.Continue, Place{}))
 	})
 }
 

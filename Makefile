@@ -92,7 +92,7 @@ test-calm: ## a part of make test: what runs without the race detector (internal
 
 # The tests of tests/process are all calm.
 test-rest: ## a part of make test: all other packages
-	others="$$($(GO) list $(RACE) ./tests/process)" && packages="$$($(GO) list ./...)" && $(GO) test -v -vet=off $$(echo "$$packages" | grep -vxF "$$others")
+	others="$$($(GO) list $(RACE) ./tests/process)" && packages="$$($(GO) list ./...)" && $(GO) test -v -vet=off -timeout 40m $$(echo "$$packages" | grep -vxF "$$others")
 
 # What make test does not give the race detector the time for, and a job five times as long as there.
 race: ## what make test runs without the race detector because it takes long, with it

@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -356,9 +357,17 @@ func (h *memCoordinator) accept(ctx context.Context, t *testing.T, list []byte) 
 	return job.ID
 }
 
-// waitResult waits for the end of a job and returns it with its result.
+// waitResult waits for the end of a job, at most a day, and returns it with its result.
 func (h *memCoordinator) waitResult(ctx context.Context, t *testing.T, id string) (*store.Job, []byte) {
-	job, err := h.coordinator.Wait(ctx, id)
+	t.Helper()
+	within, cancel := context.WithTimeout(ctx, 24*time.Hour)
+	defer cancel()
+	job, err := h.coordinator.Wait(within, id)
+	if errors.Is(err, context.DeadlineExceeded) {
+		why, whyErr := h.coordinator.Why(ctx, id)
+		require.NoError(t, whyErr)
+		require.Fail(t, "the job does not end", "%+v\n%+v", why, h.fleet.Report())
+	}
 	require.NoError(t, err)
 	require.Equal(t, store.JobCompleted, job.State, job.Error)
 	var result bytes.Buffer

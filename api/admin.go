@@ -6,6 +6,7 @@ import (
 
 	"probity/api/httpd"
 	"probity/api/record"
+	"probity/api/userlist"
 	"probity/store"
 )
 
@@ -62,11 +63,16 @@ func clientIPText(c *call) string {
 }
 
 func listUsers(c *call) error {
-	users := []record.User{}
-	for _, u := range c.srv.deps.Store.Users() {
+	page, err := userlist.Read(c.Call, c.srv.deps.Store.Users())
+	if err != nil {
+		return err
+	}
+	users := make([]record.User, 0, len(page.Users))
+	for _, u := range page.Users {
 		users = append(users, showUser(u, ""))
 	}
-	return c.SendJSON(httpd.StatusOK, map[string]any{"users": users})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"users": users, "total": page.Total,
+		"next_cursor": nextCursor(page.Next)})
 }
 
 func addUser(c *call) error {

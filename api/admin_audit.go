@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"strings"
 
 	"probity/api/httpd"
@@ -23,9 +22,6 @@ func listAuditEvents(c *call) error {
 	events, next, err := c.srv.auditEvents(c.QueryText("cursor"), int(limit), func(a record.AuditEvent) bool {
 		return actionMatches(a.Action, action) && strings.Contains(strings.ToLower(a.By), by)
 	})
-	if errors.Is(err, store.ErrBadCursor) {
-		return httpd.Refuse(httpd.Unacceptable, "Invalid cursor: send the next_cursor of the page before.")
-	}
 	if err != nil {
 		return err
 	}

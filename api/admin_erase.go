@@ -63,9 +63,6 @@ func listErasures(c *call) error {
 		return err
 	}
 	list, err := c.srv.deps.Store.Erasures(c.QueryText("cursor"), int(limit))
-	if errors.Is(err, store.ErrBadCursor) {
-		return httpd.Refuse(httpd.Unacceptable, "cursor must be the next_cursor of the page before.")
-	}
 	if err != nil {
 		return err
 	}

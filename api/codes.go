@@ -115,6 +115,8 @@ var storeRefusals = []struct {
 	{store.ErrBadExpiry, httpd.Unacceptable, "send a time such as 2027-01-31T12:00:00Z, or none for a key that does not expire."},
 	{store.ErrCreditsRange, httpd.Unacceptable, fmt.Sprintf("an account has from 0 to %d, so change the amount.",
 		store.MaxCredits)},
+	{store.ErrBadCursor, httpd.Unacceptable, "cursor must be the next_cursor of the page before."},
+	{store.ErrCursorSort, httpd.Unacceptable, "send cursor with the sort that it came with, or without one begin anew."},
 	{store.ErrBadSuppression, httpd.Unacceptable, "change kind or name."},
 }
 

@@ -66,62 +66,34 @@ func getAnyJob(c *call) error {
 	return c.SendJSON(httpd.StatusOK, operatorJob{j.Account, c.srv.accountName(j.Account), records[0]})
 }
 
-// listAllJobs serves a page of the jobs of all accounts, newest first.
+// listAllJobs serves a page of the jobs of all accounts.
 func listAllJobs(c *call) error {
-	limit, err := c.QueryNumber("limit", maxPage, 1, maxPage)
+	q, err := jobQuery(c, maxPage)
 	if err != nil {
 		return err
 	}
-	cursor, err := cursor(c)
+	if q.Account, err = accountFilter(c); err != nil {
+		return err
+	}
+	q.AllAccounts, q.Count = q.Account == "", true
+	page, err := c.srv.deps.Store.ListJobs(q)
 	if err != nil {
 		return err
 	}
-	state := store.JobState(c.QueryText("status"))
-	if c.Ctx.QueryArgs().Has("status") && !knownState(state) {
-		return httpd.Refuse(httpd.Unacceptable, "status must be a state of jobs, such as running or completed.")
-	}
-	account, err := accountFilter(c)
+	records, err := c.srv.loadJobs(page.Jobs)
 	if err != nil {
 		return err
 	}
-	var jobs []*store.Job
-	total := 0
-	keep := int(limit) + 1 // one more than a page: it shows whether there is a next page, and where that begins
-	err = c.srv.deps.Store.AllJobs(func(j *store.Job) error {
-		if state != "" && j.State != state || account != "" && j.Account != account {
-			return nil
-		}
-		total++
-		if cursor != "" && record.JobCursor(j) < cursor {
-			return nil
-		}
-		jobs = append(jobs, j)
-		if len(jobs) >= 2*maxPage+2 {
-			jobs = record.NewestJobs(jobs, keep)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	jobs = record.NewestJobs(jobs, keep)
-	next := ""
-	if len(jobs) == keep {
-		next, jobs = record.JobCursor(jobs[limit]), jobs[:limit]
-	}
-	records, err := c.srv.loadJobs(jobs)
-	if err != nil {
-		return err
-	}
-	owners := make(map[string]string, len(jobs))
-	for _, j := range jobs {
+	owners := make(map[string]string, len(page.Jobs))
+	for _, j := range page.Jobs {
 		owners[j.ID] = j.Account
 	}
 	list := make([]operatorJob, 0, len(records))
 	for _, r := range records {
 		list = append(list, operatorJob{owners[r.ID], c.srv.accountName(owners[r.ID]), r})
 	}
-	return c.SendJSON(httpd.StatusOK, map[string]any{"jobs": list, "total": total, "next_cursor": nextCursor(next)})
+	return c.SendJSON(httpd.StatusOK, map[string]any{"jobs": list, "total": page.Total,
+		"next_cursor": nextCursor(page.Next)})
 }
 
 // getActivity serves what the server did in the last 24 hours.

@@ -9,6 +9,7 @@ import (
 	"probity/api/httpd"
 	"probity/api/record"
 	"probity/store"
+	"probity/store/joborder"
 )
 
 const (
@@ -69,29 +70,46 @@ func sendJob(c *call, status int, id string) error {
 	return c.SendJSON(status, r)
 }
 
-// listJobs serves a page of the account's jobs, newest first.
+// listJobs serves a page of the account's jobs.
 func listJobs(c *call) error {
-	limit, err := c.QueryNumber("limit", defaultPage, 1, maxPage)
+	q, err := jobQuery(c, defaultPage)
 	if err != nil {
 		return err
 	}
-	cursor, err := cursor(c)
+	q.Account = c.identity.User.ID
+	page, err := c.srv.deps.Store.ListJobs(q)
 	if err != nil {
 		return err
+	}
+	records, err := c.srv.loadJobs(page.Jobs)
+	if err != nil {
+		return err
+	}
+	return c.SendJSON(httpd.StatusOK, map[string]any{"jobs": records, "next_cursor": nextCursor(page.Next)})
+}
+
+var jobOrders = map[string]joborder.Order{"-created_at": joborder.Newest, "created_at": joborder.Oldest,
+	"name": joborder.ByName, "-name": joborder.ByNameReversed}
+
+// jobQuery is the part of a list of jobs that the query names.
+func jobQuery(c *call, fallbackLimit int64) (q store.JobQuery, err error) {
+	limit, err := c.QueryNumber("limit", fallbackLimit, 1, maxPage)
+	if err != nil {
+		return q, err
+	}
+	sort, err := httpd.QuerySort(c.Call, "-created_at", "created_at", "name")
+	if err != nil {
+		return q, err
+	}
+	cursor, err := base64.RawURLEncoding.DecodeString(c.QueryText("cursor"))
+	if err != nil {
+		return q, store.ErrBadCursor
 	}
 	state := store.JobState(c.QueryText("status"))
 	if c.Ctx.QueryArgs().Has("status") && !knownState(state) {
-		return httpd.Refuse(httpd.Unacceptable, "status must be one of ready, queued, running, paused, finalizing, completed, cancelling, cancelled, failed, expired.")
+		return q, httpd.Refuse(httpd.Unacceptable, "status must be one of ready, queued, running, paused, finalizing, completed, cancelling, cancelled, failed, expired.")
 	}
-	jobs, next, err := c.srv.deps.Coordinator.Jobs(c.identity.User.ID, state, int(limit), cursor)
-	if err != nil {
-		return err
-	}
-	records, err := c.srv.loadJobs(jobs)
-	if err != nil {
-		return err
-	}
-	return c.SendJSON(httpd.StatusOK, map[string]any{"jobs": records, "next_cursor": nextCursor(next)})
+	return store.JobQuery{State: state, Order: jobOrders[sort], Limit: int(limit), Cursor: string(cursor)}, nil
 }
 
 func knownState(s store.JobState) bool {
@@ -160,19 +178,7 @@ func deleteJob(c *call) error {
 	return nil
 }
 
-// cursorSize is the length of a cursor: the time of a job in eight bytes, and its id.
-const cursorSize = 8 + 32
-
-// cursor is the start of a page of jobs, "" for the first.
-func cursor(c *call) (string, error) {
-	cursor, err := base64.RawURLEncoding.DecodeString(c.QueryText("cursor"))
-	if err != nil || len(cursor) != 0 && len(cursor) != cursorSize {
-		return "", httpd.Refuse(httpd.Unacceptable, "cursor must be the next_cursor of the page before.")
-	}
-	return string(cursor), nil
-}
-
-// nextCursor is the start of the next page, encoded; nil if there is none.
+// nextCursor is the cursor of the next page, encoded; nil if there is none.
 func nextCursor(next string) *string {
 	return record.TextOrNil(base64.RawURLEncoding.EncodeToString([]byte(next)))
 }

@@ -8,9 +8,12 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"probity/store/joborder"
 )
 
-// FuzzCursor: no cursor shows a job of another account, and a listing fails at most with ErrBadCursor.
+// FuzzCursor: no cursor shows a job of another account, in whatever order, and a listing fails at most with
+// ErrBadCursor or ErrCursorSort.
 func FuzzCursor(f *testing.F) {
 	s, err := Open(vfs.NewMem(), "state")
 	require.NoError(f, err)
@@ -18,19 +21,26 @@ func FuzzCursor(f *testing.F) {
 	now := time.Unix(1_700_000_000, 0)
 	for _, account := range []string{"a", "b"} {
 		for _, id := range []string{"1", "2", "3"} {
-			require.NoError(f, s.AcceptJob(&Job{ID: account + id, Account: account, State: JobQueued, CreatedAt: now}))
+			require.NoError(f, s.AcceptJob(&Job{ID: account + id, Account: account, State: JobQueued, CreatedAt: now,
+				Name: "list " + id}))
 		}
 	}
-	_, next, err := s.JobsOf("a", "", 1, "")
-	require.NoError(f, err)
-	f.Add(next)
-	f.Add("")
-	f.Add("\xff\xff\xff\xff\xff\xff\xff\xff\xff")
-	f.Add("b\x00\x00")
-	f.Fuzz(func(t *testing.T, cursor string) {
-		jobs, _, err := s.JobsOf("a", "", 10, cursor)
-		require.NoError(t, err)
-		for _, j := range jobs {
+	for order := range joborder.Orders {
+		page, err := s.ListJobs(JobQuery{Account: "a", Order: order, Limit: 1})
+		require.NoError(f, err)
+		f.Add(byte(order), page.Next)
+	}
+	f.Add(byte(0), "")
+	f.Add(byte(0), "\xff\xff\xff\xff\xff\xff\xff\xff\xff")
+	f.Add(byte(1), "\x01\xff\xff\xff\xff\xff\xff\xff\xff\x00b1")
+	f.Add(byte(2), "b\x00\x00")
+	f.Fuzz(func(t *testing.T, order byte, cursor string) {
+		q := JobQuery{Account: "a", Order: joborder.Order(order) % joborder.Orders, Limit: 10, Cursor: cursor}
+		page, err := s.ListJobs(q)
+		if err != nil {
+			require.True(t, errors.Is(err, ErrBadCursor) || errors.Is(err, ErrCursorSort), err)
+		}
+		for _, j := range page.Jobs {
 			require.Equal(t, "a", j.Account)
 		}
 		if _, err := s.AuditEvents(cursor, 10); err != nil {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"time"
 
@@ -55,10 +56,12 @@ func setJob(b *pebble.Batch, was, now *Job) error {
 			return err
 		}
 	}
-	if err := b.Set(stage, nil, nil); err != nil {
-		return err
+	if was == nil || string(ownerValue(was)) != string(ownerValue(now)) {
+		if err := b.Set(ownerKey(now), ownerValue(now), nil); err != nil {
+			return err
+		}
 	}
-	return setJSON(b, key(tableJob, now.ID), now)
+	return errors.Join(b.Set(stage, nil, nil), setJSON(b, key(tableJob, now.ID), now))
 }
 
 // JobsIn calls visit with the ids of the jobs in a stage, those first that are longest in it.

@@ -128,7 +128,7 @@ func (j *Jobs) AcceptJob(job *Job, extra ...Part) error {
 		if _, err := get(b, key(tableJob, job.ID)); !errors.Is(err, ErrNotFound) {
 			return errors.Join(err, ErrJobExists)
 		}
-		return errors.Join(b.Set(ownerKey(job), nil, nil), setJob(b, nil, job))
+		return setJob(b, nil, job)
 	}
 	return j.Commit(job.Account, append([]Part{put}, extra...)...)
 }
@@ -171,33 +171,6 @@ func (j *Jobs) AllJobs(visit func(*Job) error) error {
 	})
 }
 
-// JobsOf returns at most limit jobs of an account, newest first, in the given state ("" for any), from cursor on. The
-// next cursor is empty if there are no more.
-func (j *Jobs) JobsOf(account string, state JobState, limit int, cursor string) (jobs []*Job, next string, err error) {
-	prefix := keyPrefix(tableOwner, account)
-	start := subKey(tableOwner, account, cursor)
-	err = scan(j.db, prefix, start, func(k, _ []byte) error {
-		id := string(k[len(prefix)+8:])
-		job, err := readJob(j.db, id)
-		if errors.Is(err, ErrNotFound) {
-			return nil // deleted between the two reads
-		}
-		if err != nil {
-			return err
-		}
-		if state != "" && job.State != state {
-			return nil
-		}
-		if len(jobs) == limit {
-			next = string(k[len(prefix):])
-			return errStop
-		}
-		jobs = append(jobs, job)
-		return nil
-	})
-	return jobs, next, err
-}
-
 // DeleteJob deletes a job, its callback and the callback's log, in one commit with other parts. Its files must be
 // deleted before. A job that there is not any more is no error, and has no commit.
 func (j *Jobs) DeleteJob(id string, extra ...Part) error {
@@ -219,11 +192,6 @@ func (j *Jobs) DeleteJob(id string, extra ...Part) error {
 		return errors.Join(b.Delete(ownerKey(job), nil), b.Delete(stageKey(job), nil), b.Delete(key(tableJob, id), nil))
 	}
 	return j.Commit(was.Account, append([]Part{DropCallback(id), remove}, extra...)...)
-}
-
-// ownerKey orders the jobs of an account by time, newest first.
-func ownerKey(j *Job) []byte {
-	return append(numberedKey(tableOwner, j.Account, ^uint64(j.CreatedAt.UnixNano())), j.ID...)
 }
 
 func readJob(r pebble.Reader, id string) (*Job, error) { return readJSON[*Job](r, key(tableJob, id)) }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -36,36 +35,4 @@ func TestUpdateJob(t *testing.T) {
 	j, err = s.Job("j1")
 	require.NoError(t, err)
 	require.Equal(t, JobRunning, j.State)
-}
-
-func TestJobsOfPagesNewestFirst(t *testing.T) {
-	s := open(t, vfs.NewMem())
-	defer s.Close()
-	for i := range 5 {
-		state := JobQueued
-		if i%2 == 0 {
-			state = JobCompleted
-		}
-		require.NoError(t, s.AcceptJob(&Job{ID: fmt.Sprint("j", i), Account: "a", State: state,
-			CreatedAt: time.Unix(int64(i), 0)}))
-	}
-	require.NoError(t, s.AcceptJob(&Job{ID: "other", Account: "ab", CreatedAt: time.Unix(9, 0)}))
-	var ids []string
-	for cursor, more := "", true; more; more = cursor != "" {
-		jobs, next, err := s.JobsOf("a", "", 2, cursor)
-		require.NoError(t, err)
-		for _, j := range jobs {
-			ids = append(ids, j.ID)
-		}
-		cursor = next
-	}
-	require.Equal(t, []string{"j4", "j3", "j2", "j1", "j0"}, ids)
-	jobs, next, err := s.JobsOf("a", JobCompleted, 10, "")
-	require.NoError(t, err)
-	require.Len(t, jobs, 3)
-	require.Empty(t, next)
-	require.NoError(t, s.DeleteJob("j4"))
-	jobs, _, err = s.JobsOf("a", "", 10, "")
-	require.NoError(t, err)
-	require.Len(t, jobs, 4)
 }

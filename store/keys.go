@@ -15,7 +15,7 @@ const Format = 1
 const (
 	tableMeta     = 'm' // name                              "format" uint32, "clock" ms uint64  store.go, settings.go
 	tableJob      = 'j' // job id                            Job as JSON           jobs.go
-	tableOwner    = 'o' // account, 0, ^created, job id      empty: newest first   jobs.go
+	tableOwner    = 'o' // account, 0, ^created, job id      state, 0, sort name   job_list.go
 	tableJobStage = 'J' // stage, time uint64, job id      empty                 job_stages.go
 
 	tableUser           = 'u' // account                         user as JSON          users.go

@@ -108,8 +108,11 @@ func (s *Store) LastBackup() (time.Time, error) {
 	return time.Unix(int64(n), 0), nil
 }
 
-// ErrBadCursor refuses a malformed cursor.
-var ErrBadCursor = errors.New("no such cursor")
+// Refusals of cursors.
+var (
+	ErrBadCursor  = errors.New("no such cursor")
+	ErrCursorSort = errors.New("the cursor is of a page in another order")
+)
 
 // AuditEvents lists the audit log, newest first, from below cursor (empty: from the newest), at most limit and MaxPage
 // events.

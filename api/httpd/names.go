@@ -18,6 +18,12 @@ func checkName(name string, known []string) error {
 	if len(known) == 0 {
 		return Refuse(Unacceptable, "%s is not known: send this request without it.", quoteName(name))
 	}
+	return Refuse(Unacceptable, "%s is not known: did you mean %s? Known are %s.",
+		quoteName(name), nearestName(name, known), strings.Join(known, ", "))
+}
+
+// nearestName returns the known name that is nearest to name.
+func nearestName(name string, known []string) string {
 	sent := normalizeName(name)
 	sent = sent[:min(len(sent), maxKnownName)]
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '_' || r == '-' || r == ' ' })
@@ -30,9 +36,7 @@ func checkName(name string, known []string) error {
 		}
 		return edits
 	}
-	nearest := slices.MinFunc(known, func(a, b string) int { return cmp.Compare(distance(a), distance(b)) })
-	return Refuse(Unacceptable, "%s is not known: did you mean %s? Known are %s.",
-		quoteName(name), nearest, strings.Join(known, ", "))
+	return slices.MinFunc(known, func(a, b string) int { return cmp.Compare(distance(a), distance(b)) })
 }
 
 // editDistance returns how many bytes must be added, dropped, replaced or swapped with their neighbour to turn one

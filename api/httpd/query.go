@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -42,6 +43,28 @@ func (c *Call) QueryFlag(name string) (bool, error) {
 		return false, nil
 	}
 	return ParseFlag(name, c.QueryText(name))
+}
+
+// QuerySort is the query parameter sort, fallback if it was not sent: one of the fields, in reverse order after a -.
+func QuerySort(c *Call, fallback string, fields ...string) (string, error) {
+	if !c.Ctx.QueryArgs().Has("sort") {
+		return fallback, nil
+	}
+	return parseSort(c.QueryText("sort"), fields)
+}
+
+// parseSort reads one of the fields, in reverse order after a -.
+func parseSort(s string, fields []string) (string, error) {
+	field, reversed := strings.CutPrefix(s, "-")
+	if slices.Contains(fields, field) {
+		return s, nil
+	}
+	nearest := nearestName(field, fields)
+	if reversed {
+		nearest = "-" + nearest
+	}
+	return "", Refuse(Unacceptable, "sort %s is not known: did you mean %s? Known are %s, each with a - before it for the reverse order.",
+		quoteName(s), nearest, strings.Join(fields, " and "))
 }
 
 // ParseFlag reads true or false.

@@ -384,9 +384,9 @@ function cluster(node, queues, now) {
 
 const limitsOf = (l) => [l.single_per_minute && `${n(l.single_per_minute)} single/min`, l.bulk_per_hour && `${n(l.bulk_per_hour)} lists/h`].filter(Boolean).join(", ") || "none";
 
-function customers({ users }, me, balanceOf, now) {
+function customers({ users, total }, me, balanceOf, now) {
   const row = (u) => [u.id === me ? `${u.email} you` : u.email, u.role, u.disabled ? "disabled" : "active", u.totp ? "on" : "off", n(balanceOf(u.id)), limitsOf(u.limits), moment(u.created_at, now), "Change"];
-  return { title: "Users · Probity", lines: [], labels: [], tables: { Accounts: users.map(row) } };
+  return { title: "Users · Probity", lines: [of(total, "account")], labels: [], tables: { Accounts: users.map(row) } };
 }
 
 function customer(u, { balance, reserved }, { jobs }, { keys }, { entries }, now) {
@@ -458,9 +458,9 @@ export function figures(step) {
   agrees("its receivers", (t) => `lists/${t.done}?tab=receivers`, (t, b, now) => receiversTab(b[bulk(t.done)], b[`/v1/dash/jobs/${t.done}/providers`], now));
   agrees("its details", (t) => `lists/${t.done}?tab=details`, (t, b, now) => detailsTab(b[bulk(t.done)], now));
   agrees("the cluster", () => "operator/cluster", (_, b, now) => cluster(b["/v1/dash/admin/node"], b["/v1/dash/admin/ready-queues"], now));
-  agrees("customers", () => "operator/users", (_, b, now) => customers(b["/v1/admin/users"], b["/v1/dash/session"].user.id, (id) => b[`/v1/admin/credits?user=${id}`].balance, now));
+  agrees("customers", () => "operator/users", (_, b, now) => customers(b["/v1/admin/users?limit=50"], b["/v1/dash/session"].user.id, (id) => b[`/v1/admin/credits?user=${id}`].balance, now));
   agrees("a customer", (t) => `operator/users/${t.me}`, (t, b, now) =>
-    customer(b["/v1/admin/users"].users.find((u) => u.id === t.me), b[`/v1/admin/credits?user=${t.me}`], b[`/v1/dash/admin/jobs?limit=10&user=${t.me}`], b[`/v1/admin/keys?user=${t.me}`], b[`/v1/admin/ledger?user=${t.me}&limit=25`], now));
+    customer(b[`/v1/admin/users?limit=1&q=${t.me}`].users.find((u) => u.id === t.me), b[`/v1/admin/credits?user=${t.me}`], b[`/v1/dash/admin/jobs?limit=10&user=${t.me}`], b[`/v1/admin/keys?user=${t.me}`], b[`/v1/admin/ledger?user=${t.me}&limit=25`], now));
   step("the server has counted its first minute", async (t) => {
     for (;;) {
       const { points } = (await asSession(t.looker, "GET", "/v1/dash/admin/activity")).body;

@@ -23,8 +23,8 @@ const upload = (page, name, text, title = "") =>
   );
 
 /** member makes an account, and returns how it signs in. */
-async function member(page, email) {
-  const made = await asSession(page, "POST", "/v1/admin/users", { email, credits: 1000 });
+async function member(page, email, limits = {}) {
+  const made = await asSession(page, "POST", "/v1/admin/users", { email, credits: 1000, limits });
   assert.equal(made.status, 201, JSON.stringify(made.body));
   return { email, password: made.body.password };
 }
@@ -265,6 +265,59 @@ export function state(step) {
     await panel.getByRole("button", { name: "Dismiss all that ended" }).click();
     await panel.waitFor({ state: "detached" });
     await page.unrouteAll();
+    await signOut(page);
+  });
+
+  step("the server sorts all pages of a table, and the address says how", async ({ page, base, email, password }) => {
+    await signIn(page, base, email, password);
+    const gina = await member(page, "gina@customer.example", { bulk_per_hour: 100 });
+    await page.goto(`${base}/app/operator/users`);
+    const accounts = page.getByRole("region", { name: "Accounts", exact: true });
+    const found = (address) => accounts.getByRole("row").nth(1).getByRole("link", { name: address }).waitFor();
+    await accounts.getByRole("button", { name: "Since" }).click();
+    await found(gina.email); // the newest
+    assert.equal(await accounts.getByRole("columnheader", { name: "Since" }).getAttribute("aria-sort"), "descending");
+    await page.getByLabel("Find by e-mail address").fill("ERIN@");
+    await page.keyboard.press("Enter");
+    await found("erin@customer.example");
+    assert.equal(new URL(page.url()).search, "?sort=-created_at", "no server is told the address in a page's URL");
+    await page.reload();
+    await found("erin@customer.example");
+    await page.goBack();
+    await found(gina.email);
+    await signOut(page);
+    await signIn(page, base, gina.email, gina.password);
+    for (let i = 0; i < 21; i++) {
+      const made = await upload(page, "sorted.csv", "email\nann@state.example\n", `list ${String((i * 8) % 21).padStart(2, "0")}`);
+      assert.equal(made.status, "queued", JSON.stringify(made));
+    }
+    await page.goto(`${base}/app/lists`);
+    const table = page.getByRole("region", { name: "Jobs", exact: true });
+    const first = (name) => table.getByRole("row").nth(1).getByRole("link", { name, exact: true }).waitFor();
+    const sorted = async (title, how) => assert.equal(await table.getByRole("columnheader", { name: title }).getAttribute("aria-sort"), how);
+    await first("list 13"); // the newest
+    await sorted("Uploaded", "descending");
+    await table.getByRole("button", { name: "Job", exact: true }).click();
+    await first("list 00");
+    await sorted("Job", "ascending");
+    await sorted("Uploaded", null);
+    assert.equal(new URL(page.url()).search, "?sort=name");
+    const pages = page.getByRole("group", { name: "Pages of Jobs" });
+    await pages.getByRole("button", { name: "Next" }).click();
+    await first("list 20");
+    await page.reload();
+    await first("list 20");
+    await sorted("Job", "ascending");
+    await table.getByRole("button", { name: "Job", exact: true }).click();
+    await table.getByRole("row").nth(2).getByRole("link", { name: "list 19" }).waitFor(); // the first page of the other order
+    assert.equal(new URL(page.url()).search, "?sort=-name");
+    await page.goBack();
+    await table.getByRole("row").nth(2).waitFor({ state: "detached" });
+    await first("list 20");
+    await page.goBack();
+    await first("list 00");
+    await page.goto(`${base}/app/lists?sort=status`);
+    await first("list 13");
     await signOut(page);
   });
 }

@@ -1,7 +1,7 @@
 import { createRootRoute, createRoute, createRouter } from "@tanstack/react-router";
 import { Root } from "./Root";
 import { later } from "./later";
-import { findSearch, jobSearch, jobsSearch, logsSearch, probesSearch } from "./search";
+import { findSearch, jobSearch, jobsSearch, logsSearch, probesSearch, usersSearch } from "./search";
 import { Busy, Empty, Page, Panel, To, Trouble } from "./parts";
 
 const root = createRootRoute({
@@ -38,7 +38,7 @@ const routeTree = root.addChildren([
   createRoute({ getParentRoute: () => root, path: "/operator/providers", validateSearch: findSearch, component: later(() => import("./pages/Providers"), "Providers") }),
   createRoute({ getParentRoute: () => root, path: "/operator/probes", validateSearch: probesSearch, component: later(() => import("./pages/Probes"), "Probes") }),
   createRoute({ getParentRoute: () => root, path: "/operator/audit", component: later(() => import("./pages/Audit"), "Audit") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/users", component: later(() => import("./pages/Users"), "Users") }),
+  createRoute({ getParentRoute: () => root, path: "/operator/users", validateSearch: usersSearch, component: later(() => import("./pages/Users"), "Users") }),
   createRoute({ getParentRoute: () => root, path: "/operator/users/$userId", validateSearch: jobsSearch, component: later(() => import("./pages/User"), "UserPage") }),
   createRoute({ getParentRoute: () => root, path: "/operator/jobs", validateSearch: jobsSearch, component: later(() => import("./pages/AllJobs"), "AllJobs") }),
   createRoute({ getParentRoute: () => root, path: "/operator/jobs/$jobId", component: later(() => import("./pages/AnyJob"), "AnyJob") }),

@@ -5,9 +5,15 @@ import { statuses } from "./verdict";
 // What a page shows stands in its address, so that Back, a reload and a link lead to it again. E-mail addresses stand in the
 // fragment: it reaches no server, and no log on the way.
 
-/** JobsSearch is the part of a table of jobs that is shown. */
+export const jobSorts = ["created_at", "-created_at", "name", "-name"] as const;
+export const userSorts = ["email", "-email", "created_at", "-created_at"] as const;
+export type JobSort = (typeof jobSorts)[number];
+export type UserSort = (typeof userSorts)[number];
+
+/** JobsSearch is the part of a table of jobs that is shown; without a sort the newest first. */
 export interface JobsSearch {
   status?: JobStatus | undefined;
+  sort?: JobSort | undefined;
   cursor?: string | undefined;
 }
 
@@ -17,7 +23,18 @@ const textOf = (raw: unknown) => (raw === undefined || raw === null || raw === "
 
 /** jobsSearch reads it from an address that anyone may have typed. */
 export function jobsSearch(raw: Record<string, unknown>): JobsSearch {
-  return { status: jobStates.find((s) => s === raw.status), cursor: textOf(raw.cursor) };
+  return { status: jobStates.find((s) => s === raw.status), sort: jobSorts.find((s) => s === raw.sort), cursor: textOf(raw.cursor) };
+}
+
+/** UsersSearch is the part of the table of accounts that is shown; without a sort by e-mail address. */
+export interface UsersSearch {
+  sort?: UserSort | undefined;
+  cursor?: string | undefined;
+}
+
+/** usersSearch reads it from an address. What is looked for is in the fragment: it is an e-mail address. */
+export function usersSearch(raw: Record<string, unknown>): UsersSearch {
+  return { sort: userSorts.find((s) => s === raw.sort), cursor: textOf(raw.cursor) };
 }
 
 export const jobTabs = ["receivers", "reasons", "rows", "callback", "details"] as const;
@@ -79,10 +96,10 @@ export function probesSearch(raw: Record<string, unknown>): ProbesSearch {
 /** findSearch reads what is looked for by name. */
 export const findSearch = (raw: Record<string, unknown>): { find?: string | undefined } => ({ find: textOf(raw.find) });
 
-/** useFragment reads and changes the values in the fragment. */
-export function useFragment(): [URLSearchParams, (next: Record<string, string>) => void] {
+/** useFragment reads and changes the values in the fragment, with the rest of the address if it is given. */
+export function useFragment(): [URLSearchParams, (next: Record<string, string>, search?: UsersSearch) => void] {
   const hash = useRouterState({ select: (s) => s.location.hash });
   const navigate = useNavigate();
-  const change = (next: Record<string, string>) => void navigate({ to: ".", search: true, hash: new URLSearchParams(next).toString(), hashScrollIntoView: false, resetScroll: false });
+  const change = (next: Record<string, string>, search?: UsersSearch) => void navigate({ to: ".", search: search ?? true, hash: new URLSearchParams(next).toString(), hashScrollIntoView: false, resetScroll: false });
   return [new URLSearchParams(hash), change];
 }

@@ -59,11 +59,12 @@ export const runningJobs = queryOptions({
   refetchInterval: 5_000,
 });
 
-export const jobsPage = (status: JobStatus | "", cursor: string) =>
+type Asked<Path extends keyof paths> = paths[Path] extends { get: { parameters: { query?: infer Q } } } ? NonNullable<Q> : never;
+
+export const jobsPage = (asked: Asked<"/v1/verify/bulk">) =>
   queryOptions({
-    queryKey: ["jobs", "page", status, cursor],
-    queryFn: () =>
-      take(api.GET("/v1/verify/bulk", { params: { query: { limit: 20, status: status || undefined, cursor: cursor || undefined } } })),
+    queryKey: ["jobs", "page", asked],
+    queryFn: () => take(api.GET("/v1/verify/bulk", { params: { query: { limit: 20, ...asked } } })),
   });
 
 export const isOver = (status: JobStatus) => ["completed", "cancelled", "failed", "expired"].includes(status);
@@ -86,8 +87,6 @@ export const callback = (id: string, pending: boolean) =>
     queryFn: () => take(api.GET("/v1/verify/bulk/{job_id}/callback", { params: { path: { job_id: id } } })),
     refetchInterval: pending ? 3_000 : false,
   });
-
-type Asked<Path extends keyof paths> = paths[Path] extends { get: { parameters: { query?: infer Q } } } ? NonNullable<Q> : never;
 
 /** callbacks are a page of those of all jobs and single calls. */
 export const callbacks = (asked: Asked<"/v1/callbacks">) =>
@@ -195,7 +194,12 @@ export const totp = queryOptions({ queryKey: ["totp"], queryFn: () => take(api.G
 
 export const signing = queryOptions({ queryKey: ["signing"], queryFn: () => take(api.GET("/v1/callback-secret")) });
 
-export const users = queryOptions({ queryKey: ["users"], queryFn: async () => (await take(api.GET("/v1/admin/users"))).users });
+/** users are a page of the accounts. */
+export const users = (asked: Asked<"/v1/admin/users">) =>
+  queryOptions({
+    queryKey: ["users", asked],
+    queryFn: () => take(api.GET("/v1/admin/users", { params: { query: { limit: 50, ...asked } } })),
+  });
 
 /** allJobs are a page of the jobs of all accounts, or of one. */
 export const allJobs = (asked: Asked<"/v1/dash/admin/jobs">) =>

@@ -4,19 +4,20 @@ import { allJobs } from "../api/queries";
 import { counted } from "../format";
 import { Empty, Loaded, Page, Panel } from "../parts";
 import { DataTable } from "../parts/DataTable";
-import { jobColumns, StateFilter, useJobsSearch } from "../parts/JobTable";
+import { jobColumns, jobsPages, StateFilter, useJobsSearch } from "../parts/JobTable";
 
 const columns = jobColumns<Schemas["OperatorJob"]>("/operator/jobs/$jobId", (j) => ({ id: j.user_id, email: j.user }));
 
 /** AllJobs is what the service works on, for whom. What is in a list is its owner's alone. */
 export function AllJobs() {
-  const [{ status, cursor }, show] = useJobsSearch();
-  const query = useQuery(allJobs({ status, cursor }));
+  const [search, show] = useJobsSearch();
+  const { status, sort, cursor } = search;
+  const query = useQuery(allJobs({ status, sort, cursor }));
   return (
-    <Page title="All jobs" note="Jobs across all accounts, the newest first. You can see progress, not list contents.">
+    <Page title="All jobs" note="Jobs across all accounts. You can see progress, not list contents.">
       <Panel
         title={query.data ? counted(query.data.total, "job") : "Jobs"}
-        actions={<StateFilter status={status} change={(status) => show({ status })} />}
+        actions={<StateFilter status={status} change={(status) => show({ status, sort })} />}
       >
         <Loaded query={query} what="jobs">
           {({ jobs, next_cursor: next }) => (
@@ -30,7 +31,7 @@ export function AllJobs() {
                   {status ? "Choose another state above." : "A job appears here when an account uploads a list."}
                 </Empty>
               }
-              pages={{ cursor, next, go: (cursor) => show({ status, cursor }) }}
+              pages={jobsPages(search, next, show)}
             />
           )}
         </Loaded>

@@ -7,7 +7,7 @@ import { isOver, jobsPage, recentJobs, session } from "../api/queries";
 import { bytes, counted, daysOf } from "../format";
 import { Ask, Busy, Empty, Icon, Loaded, Page, Panel, To, Trouble } from "../parts";
 import { DataTable } from "../parts/DataTable";
-import { jobColumns, StateFilter, titleOf, useJobsSearch } from "../parts/JobTable";
+import { jobColumns, jobsPages, StateFilter, titleOf, useJobsSearch } from "../parts/JobTable";
 import { asList, pasted } from "../upload/lists";
 import { beginning, columnPart, delimiterNames, delimiterPart, isArray, preview, workbooks, type Preview } from "../upload/preview";
 import { allChosen, choose, chosenDone, dismiss, start, useChosen, type Chosen, type Options } from "../upload/uploads";
@@ -391,18 +391,19 @@ function NoJobs({ status }: { status: JobStatus | undefined }) {
 }
 
 function Jobs() {
-  const [{ status, cursor }, show] = useJobsSearch();
-  const first = !status && !cursor;
+  const [search, show] = useJobsSearch();
+  const { status, sort, cursor } = search;
+  const first = !status && !cursor && (sort ?? "-created_at") === "-created_at";
   const recent = useQuery({ ...recentJobs, enabled: first });
-  const page = useQuery({ ...jobsPage(status ?? "", cursor ?? ""), enabled: !first });
+  const page = useQuery({ ...jobsPage({ status, sort, cursor }), enabled: !first });
   // News of events replace the first page, but say nothing of what comes after it.
-  const follow = useQuery({ ...jobsPage("", ""), enabled: first });
+  const follow = useQuery({ ...jobsPage({}), enabled: first });
   const query = first ? recent : page;
   const next = first ? follow.data?.next_cursor : page.data?.next_cursor;
   return (
     <Panel
       title="Your jobs"
-      actions={<StateFilter status={status} change={(status) => show({ status })} />}
+      actions={<StateFilter status={status} change={(status) => show({ status, sort })} />}
     >
       <Loaded query={query} what="your jobs">
         {({ jobs }) => (
@@ -413,7 +414,7 @@ function Jobs() {
             keyOf={(j) => j.job_id}
             empty={<NoJobs status={status} />}
             bulk={{ nameOf: titleOf, act: (chosen, done) => <Selection jobs={chosen} done={done} /> }}
-            pages={{ cursor, next, go: (cursor) => show({ status, cursor }) }}
+            pages={jobsPages(search, next, show)}
           />
         )}
       </Loaded>

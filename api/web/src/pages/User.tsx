@@ -6,7 +6,7 @@ import { allJobs, creditsOf, keysOf, ledgerOf, users } from "../api/queries";
 import { number } from "../format";
 import { Badge, Empty, Loaded, Moment, More, Page, Panel, Rows, Stat, Stats, To } from "../parts";
 import { DataTable } from "../parts/DataTable";
-import { jobColumns, StateFilter, useJobsSearch } from "../parts/JobTable";
+import { jobColumns, jobsPages, StateFilter, useJobsSearch } from "../parts/JobTable";
 import { keyColumns } from "./Settings";
 import { ledgerColumns, settled } from "./Usage";
 import { Change, limitsText } from "./Users";
@@ -14,8 +14,8 @@ import { Change, limitsText } from "./Users";
 /** UserPage is an account with its jobs, keys and ledger, for operators. */
 export function UserPage() {
   const { userId } = useParams({ strict: false });
-  const query = useQuery(users);
-  const found = query.data?.find((u) => u.id === userId);
+  const query = useQuery(users({ q: userId, limit: 1 }));
+  const found = query.data?.users.find((u) => u.id === userId);
   if (found) return <Shown user={found} />;
   return (
     <Page title="User">
@@ -65,10 +65,11 @@ function Shown({ user: u }: { user: Schemas["User"] }) {
 const columns = jobColumns<Schemas["OperatorJob"]>("/operator/jobs/$jobId");
 
 function Jobs({ user }: { user: string }) {
-  const [{ status, cursor }, show] = useJobsSearch();
-  const query = useQuery(allJobs({ user, status, cursor, limit: 10 }));
+  const [search, show] = useJobsSearch();
+  const { status, sort, cursor } = search;
+  const query = useQuery(allJobs({ user, status, sort, cursor, limit: 10 }));
   return (
-    <Panel title="Jobs" actions={<StateFilter status={status} change={(status) => show({ status })} />}>
+    <Panel title="Jobs" actions={<StateFilter status={status} change={(status) => show({ status, sort })} />}>
       <Loaded query={query} what="its jobs">
         {({ jobs, next_cursor: next }) => (
           <DataTable
@@ -77,7 +78,7 @@ function Jobs({ user }: { user: string }) {
             rows={jobs}
             keyOf={(j) => j.job_id}
             empty={<Text c="dimmed">{status ? `No ${status} jobs.` : "No jobs."}</Text>}
-            pages={{ cursor, next, go: (cursor) => show({ status, cursor }) }}
+            pages={jobsPages(search, next, show)}
           />
         )}
       </Loaded>

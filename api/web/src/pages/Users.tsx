@@ -1,18 +1,27 @@
 import { Button, Group, Menu, Modal, NumberInput, Select, Stack, Text, TextInput } from "@mantine/core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState, type FormEvent, type ReactNode } from "react";
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useEffect, useState, type FormEvent, type ReactNode } from "react";
 import { api, take, type Schemas } from "../api/client";
 import { creditsOf, session, users } from "../api/queries";
-import { number } from "../format";
-import { Badge, Code, Icon, Loaded, Moment, Note, Page, Panel, Trouble, Warning, type Column } from "../parts";
+import { counted, number } from "../format";
+import { Badge, Code, Empty, Icon, Loaded, Moment, Note, Page, Panel, Trouble, Warning, type Column } from "../parts";
 import { DataTable } from "../parts/DataTable";
 import { OwnerLink } from "../parts/JobTable";
+import { useFragment, type UserSort, type UsersSearch } from "../search";
 
 type User = Schemas["User"];
 
 /** Users makes accounts and changes what they may do. */
 export function Users() {
-  const query = useQuery(users);
+  const { sort, cursor }: UsersSearch = useSearch({ strict: false });
+  const navigate = useNavigate();
+  const [fragment, find] = useFragment();
+  const q = fragment.get("find") ?? "";
+  const [text, setText] = useState(q);
+  useEffect(() => setText(q), [q]);
+  const query = useQuery({ ...users({ q: q || undefined, sort, cursor }), placeholderData: keepPreviousData });
+  const show = (next: UsersSearch) => void navigate({ to: ".", search: () => next, hash: true, resetScroll: false });
   const [adding, setAdding] = useState(false);
   return (
     <Page
@@ -25,9 +34,35 @@ export function Users() {
       }
     >
       <Add opened={adding} close={() => setAdding(false)} />
-      <Panel>
+      <Panel
+        title={query.data ? counted(query.data.total, "account") : "Accounts"}
+        actions={
+          <form
+            onSubmit={(e) => {
+              e.preventDefault();
+              find(text.trim() ? { find: text.trim() } : {}, { sort });
+            }}
+          >
+            <Group gap="xs">
+              <TextInput aria-label="Find by e-mail address" placeholder="Find by e-mail address" value={text} size="xs" w="16rem" leftSection={<Icon name="search" size={16} />} onChange={(e) => setText(e.currentTarget.value)} />
+              <Button type="submit" size="xs" variant="default">
+                Find
+              </Button>
+            </Group>
+          </form>
+        }
+      >
         <Loaded query={query} what="accounts">
-          {(list) => <DataTable label="Accounts" columns={columns} rows={list} keyOf={(u) => u.id} find={{ text: (u) => u.email, placeholder: "Find by e-mail address" }} />}
+          {({ users: list, next_cursor: next }) => (
+            <DataTable
+              label="Accounts"
+              columns={columns}
+              rows={list}
+              keyOf={(u) => u.id}
+              empty={<Empty icon="search" title={q ? `Nothing found for "${q}"` : "Nothing here"} />}
+              pages={{ cursor, next, go: (cursor) => show({ sort, cursor }), words: ["First", "Next"], sort: sort ?? "email", sortBy: (sort) => show({ sort: sort as UserSort }) }}
+            />
+          )}
         </Loaded>
       </Panel>
     </Page>
@@ -58,13 +93,13 @@ function Balance({ user: u }: { user: User }) {
 }
 
 const columns: Column<User>[] = [
-  { title: "Account", kind: "name", by: (u) => u.email, of: (u) => <Account user={u} /> },
-  { title: "Role", by: (u) => u.role, of: (u) => u.role },
-  { title: "State", by: (u) => (u.disabled ? "disabled" : "active"), of: (u) => (u.disabled ? <Badge tone="bad">disabled</Badge> : <Badge tone="good">active</Badge>) },
-  { title: "Authenticator app", by: (u) => (u.totp ? "on" : "off"), of: (u) => (u.totp ? "on" : "off") },
+  { title: "Account", kind: "name", sort: "email", of: (u) => <Account user={u} /> },
+  { title: "Role", of: (u) => u.role },
+  { title: "State", of: (u) => (u.disabled ? <Badge tone="bad">disabled</Badge> : <Badge tone="good">active</Badge>) },
+  { title: "Authenticator app", of: (u) => (u.totp ? "on" : "off") },
   { title: "Balance", kind: "number", of: (u) => <Balance user={u} /> },
   { title: "Custom limits", of: (u) => limitsText(u.limits) },
-  { title: "Since", by: (u) => u.created_at, of: (u) => <Moment at={u.created_at} /> },
+  { title: "Since", sort: "-created_at", of: (u) => <Moment at={u.created_at} /> },
   { title: "Change", kind: "act", of: (u) => <Change user={u} /> },
 ];
 
@@ -74,7 +109,7 @@ export function Change({ user: u }: { user: User }) {
   const me = useQuery(session).data?.user.id === u.id;
   const [open, setOpen] = useState<"credits" | "limits" | "reset" | "totp" | "disable" | null>(null);
   const refresh = () => {
-    void client.invalidateQueries({ queryKey: users.queryKey });
+    void client.invalidateQueries({ queryKey: ["users"] });
     for (const what of ["creditsof", "ledgerof"]) void client.invalidateQueries({ queryKey: [what, u.id] });
     void client.invalidateQueries({ queryKey: ["credits"] });
   };
@@ -254,7 +289,7 @@ function Add({ opened, close }: { opened: boolean; close: () => void }) {
   const [amount, setAmount] = useState<number | string>(0);
   const add = useMutation({
     mutationFn: () => take(api.POST("/v1/admin/users", { body: { email, role: role as "customer", credits: Number(amount) } })),
-    onSuccess: () => void client.invalidateQueries({ queryKey: users.queryKey }),
+    onSuccess: () => void client.invalidateQueries({ queryKey: ["users"] }),
   });
   function leave() {
     close();

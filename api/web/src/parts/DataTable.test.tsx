@@ -77,6 +77,31 @@ describe("DataTable", () => {
     await userEvent.click(button("Older"));
     await userEvent.click(button("Newest"));
     expect(go.mock.calls).toEqual([["c"], [undefined]]);
+    expect(screen.queryByRole("button", { name: "Name" })).toBeNull(); // it would sort one page
+  });
+
+  it("has the server sort its pages, by what it can", async () => {
+    const sortBy = vi.fn<(sort: string) => void>();
+    const columns: Column<Town>[] = [
+      { title: "Name", sort: "name", of: (t) => t.name, by: (t) => t.name },
+      { title: "People", sort: "-people", of: (t) => t.people },
+      { title: "Twin", of: () => "", by: (t) => t.name },
+    ];
+    const pages = { cursor: undefined, next: "c", go: () => {}, sortBy };
+    const { rerender } = show({ columns, pages: { ...pages, sort: "-name" } });
+    expect(names()).toEqual(["York", "Bonn", "Graz"]); // the server's order
+    expect(screen.getByRole("columnheader", { name: "Name" }).getAttribute("aria-sort")).toBe("descending");
+    expect(screen.queryByRole("button", { name: "Twin" })).toBeNull();
+    await userEvent.click(button("Name"));
+    await userEvent.click(button("People"));
+    rerender(
+      <MantineProvider env="test">
+        <DataTable label="Towns" columns={columns} rows={towns} keyOf={(t) => t.name} pages={{ ...pages, sort: "name" }} />
+      </MantineProvider>,
+    );
+    await userEvent.click(button("Name"));
+    expect(sortBy.mock.calls).toEqual([["name"], ["-people"], ["-name"]]);
+    expect(names()).toEqual(["York", "Bonn", "Graz"]);
   });
 
   it("says in place of no rows what it is told to", () => {

@@ -29,12 +29,15 @@ interface Props<T> {
 }
 
 /** Pages are those of the server: where the one shown begins, which the address names, where the next one does, and how to get
- * there. One page back is the browser's Back. */
+ * there. One page back is the browser's Back. In another order the first page is shown. */
 export interface Pages {
   cursor: string | undefined;
   next: string | null | undefined;
   go: (cursor: string | undefined) => void;
   words?: readonly [first: string, next: string];
+  /** The server's word for the order of its pages, a "-" before it for the highest first. */
+  sort?: string;
+  sortBy?: (sort: string) => void;
 }
 
 const none: never[] = [];
@@ -42,19 +45,21 @@ const none: never[] = [];
 /** DataTable is every table that is searched, sorted, paged or chosen from: all records that there are, or a page of the server's. */
 export function DataTable<T>({ label, columns, rows, keyOf, empty, pages: served, find, filters, order, bulk, narrow, pageSize = 50, rowProps, below }: Props<T>) {
   const [text, setText] = useState("");
-  const [sorting, setSorting] = useState<SortingState>(order ? [{ id: order.replace(/^-/, ""), desc: order.startsWith("-") }] : none);
+  const [ourSorting, setSorting] = useState<SortingState>(order ? [{ id: order.replace(/^-/, ""), desc: order.startsWith("-") }] : none);
+  const sorting = served ? servedSorting(columns, served.sort) : ourSorting;
   const [ours, setPagination] = useState({ pageIndex: 0, pageSize });
   const pagination = served ? { pageIndex: 0, pageSize: Math.max(1, rows.length) } : ours;
   const [rowSelection, setRowSelection] = useState<RowSelectionState>({});
   const defs = useMemo(
-    () => columns.map((c): ColumnDef<T> => ({ id: c.title, accessorFn: (row) => c.by?.(row) ?? undefined, enableSorting: c.by !== undefined, sortUndefined: "last", sortDescFirst: c.kind === "number" })),
-    [columns],
+    () => columns.map((c): ColumnDef<T> => ({ id: c.title, accessorFn: (row) => c.by?.(row) ?? undefined, enableSorting: served ? c.sort !== undefined : c.by !== undefined, sortUndefined: "last", sortDescFirst: c.kind === "number" })),
+    [columns, served !== undefined],
   );
   const table = useReactTable({
     data: rows as T[],
     columns: defs,
     getRowId: keyOf,
     state: { sorting, pagination, rowSelection, globalFilter: text.trim().toLowerCase() },
+    manualSorting: served !== undefined,
     onSortingChange: setSorting,
     onPaginationChange: setPagination,
     onRowSelectionChange: setRowSelection,
@@ -78,16 +83,22 @@ export function DataTable<T>({ label, columns, rows, keyOf, empty, pages: served
   const chosen = table.getSelectedRowModel().rows.map((r) => r.original);
   const clear = () => setRowSelection({});
   const sorted = sorting[0];
-  const sortable = columns.filter((c) => c.by);
+  const sortable = columns.filter((c) => (served ? served.sortBy && c.sort : c.by));
+  function sortBy(title: string) {
+    if (!served) return table.getColumn(title)?.toggleSorting();
+    const by = columns.find((c) => c.title === title)?.sort;
+    if (by) served.sortBy?.(sorted?.id !== title ? by : (sorted.desc ? "" : "-") + fieldOf(by));
+  }
+  const asks = find || filters || chosen.length > 0;
   const all = bulk ? [choice(table, bulk.nameOf), ...columns] : columns;
   return (
     <>
-      {(find || filters || chosen.length > 0) && (
-        <Group className="asks" gap="sm" mb="sm">
+      {(asks || (served && sortable.length > 0)) && (
+        <Group className="asks" gap="sm" mb="sm" {...(!asks && { hiddenFrom: "sm" })}>
           {find && <TextInput aria-label={find.placeholder} placeholder={find.placeholder} value={text} w="22rem" leftSection={<Icon name="search" size={16} />} onChange={(e) => search(e.currentTarget.value)} />}
           {filters}
           {sortable.length > 0 && (
-            <Select hiddenFrom="sm" aria-label="Sort by" placeholder="Sort by" data={sortable.map((c) => c.title)} value={sorted?.id ?? null} onChange={(id) => id && setSorting([{ id, desc: sortable.find((c) => c.title === id)?.kind === "number" }])} />
+            <Select hiddenFrom="sm" aria-label="Sort by" placeholder="Sort by" data={sortable.map((c) => c.title)} value={sorted?.id ?? null} onChange={(id) => id && (served ? sortBy(id) : setSorting([{ id, desc: sortable.find((c) => c.title === id)?.kind === "number" }]))} />
           )}
           {bulk && chosen.length > 0 && (
             <Group gap="xs" role="group" aria-label="What to do with the selection">
@@ -111,7 +122,7 @@ export function DataTable<T>({ label, columns, rows, keyOf, empty, pages: served
           {...(narrow && { narrow })}
           {...(rowProps && { rowProps })}
           {...(below && { below })}
-          sort={{ by: sorted?.id, descending: sorted?.desc ?? false, change: (title) => table.getColumn(title)?.toggleSorting() }}
+          sort={{ by: sorted?.id, descending: sorted?.desc ?? false, change: sortBy, can: (title) => sortable.some((c) => c.title === title) }}
         />
       )}
       {served && <ServedPages label={label} {...served} />}
@@ -130,6 +141,14 @@ export function DataTable<T>({ label, columns, rows, keyOf, empty, pages: served
       )}
     </>
   );
+}
+
+const fieldOf = (sort: string) => sort.replace(/^-/, "");
+
+/** servedSorting is the server's order as that of a column. */
+function servedSorting<T>(columns: readonly Column<T>[], sort: string | undefined): SortingState {
+  const column = columns.find((c) => c.sort && sort && fieldOf(c.sort) === fieldOf(sort));
+  return column ? [{ id: column.title, desc: sort!.startsWith("-") }] : none;
 }
 
 /** ServedPages goes to the server's next page, and back to its first. */

@@ -3,8 +3,9 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import type { Job, JobStatus } from "../api/client";
 import { useReached } from "../api/reach";
 import { counted, decimal, duration, number, share } from "../format";
-import { jobStates, type JobsSearch } from "../search";
+import { jobStates, type JobSort, type JobsSearch } from "../search";
 import { statuses } from "../verdict";
+import type { Pages } from "./DataTable";
 import { Badge, Cut, JobBadge, Moment, Note, Rows, StatusBadge, type Column } from "./index";
 
 export const titleOf = (j: Job) => j.name || j.filename || j.job_id;
@@ -114,12 +115,12 @@ export function OwnerLink({ id, email }: { id: string; email: string }) {
 
 /** jobColumns are what a table of jobs tells of each, with whose it is where that is known. */
 export const jobColumns = <J extends Job>(to: JobPlace, owner?: (j: J) => { id: string; email: string }): Column<J>[] => [
-  { title: "Job", kind: "name", of: (j) => <Title job={j} to={to} /> },
+  { title: "Job", kind: "name", sort: "name", of: (j) => <Title job={j} to={to} /> },
   ...(owner ? [{ title: "Account", kind: "name" as const, of: (j: J) => <OwnerLink {...owner(j)} /> }] : []),
   { title: "State", of: (j) => <State job={j} /> },
   { title: "Rows", kind: "number", of: (j) => number(j.total_rows) },
   { title: "Progress", kind: owner ? "text" : "wide", of: (j) => <div className="going"><Going job={j} /></div> },
-  { title: "Uploaded", of: (j) => <Moment at={j.created_at} /> },
+  { title: "Uploaded", sort: "-created_at", of: (j) => <Moment at={j.created_at} /> },
   { title: "Expires", of: (j) => (j.status === "expired" ? "Deleted" : <Moment at={j.expires_at} none="—" />) },
 ];
 
@@ -164,6 +165,16 @@ export function useJobsSearch(): [JobsSearch, (next: JobsSearch) => void] {
   const navigate = useNavigate();
   return [search, (next) => void navigate({ to: ".", search: () => next, resetScroll: false })];
 }
+
+/** jobsPages are the server's pages of jobs, as the address names them. */
+export const jobsPages = ({ status, sort, cursor }: JobsSearch, next: string | null | undefined, show: (next: JobsSearch) => void): Pages => ({
+  cursor,
+  next,
+  go: (cursor) => show({ status, sort, cursor }),
+  words: sort && sort !== "-created_at" ? ["First", "Next"] : ["Newest", "Older"],
+  sort: sort ?? "-created_at",
+  sortBy: (sort) => show({ status, sort: sort as JobSort }),
+});
 
 /** StateFilter chooses the state of the jobs that are shown. */
 export function StateFilter({ status, change }: { status: JobStatus | undefined; change: (status: JobStatus | undefined) => void }) {

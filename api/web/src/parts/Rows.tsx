@@ -7,6 +7,8 @@ export interface Column<T> {
   of: (row: T) => ReactNode;
   /** What the rows of a DataTable can be sorted by. */
   by?: (row: T) => string | number | null | undefined;
+  /** What the server can sort its pages by, in its words: as it is at first, with a "-" before it for the highest first. */
+  sort?: string;
   /** What stands at the head instead of the title. */
   head?: ReactNode;
   /** Numbers stand to the right, a word never breaks, names have room, text takes a line of its own on a phone, and what is
@@ -34,6 +36,7 @@ interface Sort {
   by: string | undefined;
   descending: boolean;
   change: (title: string) => void;
+  can: (title: string) => boolean;
 }
 
 /** Rows is every table of records: it scrolls by keyboard where it is too wide, and is stacked on a phone. Its roles are said
@@ -73,7 +76,7 @@ export function Rows<T>({ label, columns, rows, keyOf, narrow = "stack", rowProp
 function Head<T>({ column: c, sort }: { column: Column<T>; sort: Sort | undefined }) {
   if (c.head) return <>{c.head}</>;
   if (c.kind === "act") return <span className="unseen">{c.title}</span>;
-  if (!sort || !c.by) return <>{c.title}</>;
+  if (!sort?.can(c.title)) return <>{c.title}</>;
   return (
     <button type="button" className="sorts" onClick={() => sort.change(c.title)}>
       {c.title}

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"embed"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -34,8 +35,9 @@ const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'non
 
 // asset is a file that the page names.
 type asset struct {
-	page  httpd.Page
-	plain func() ([]byte, error) // unpacks a body that is gzip; nil where it is not
+	page   httpd.Page
+	plain  func() ([]byte, error) // unpacks a body that is gzip; nil where it is not
+	brotli []byte                 // the same file in this form; nil where there is none
 }
 
 // Files are the files of the dashboard.
@@ -67,6 +69,9 @@ func Open() (*Files, error) {
 		if err != nil {
 			return nil, fmt.Errorf("dashboard: %w", err)
 		}
+		if strings.HasSuffix(e.Name(), ".br") {
+			continue // it is read with the file that it is another form of
+		}
 		name, packed := strings.CutSuffix(e.Name(), ".gz")
 		kind := mime.TypeByExtension(path.Ext(name))
 		if path.Ext(name) == ".js" {
@@ -75,6 +80,10 @@ func Open() (*Files, error) {
 		a := asset{page: httpd.NewPage(b, kind)}
 		if packed {
 			a.plain = sync.OnceValues(func() ([]byte, error) { return unpack(b) })
+		}
+		a.brotli, err = Dist.ReadFile("dist/assets/" + name + ".br")
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("dashboard: %w", err)
 		}
 		f.assets[name] = a
 	}
@@ -109,10 +118,16 @@ func (f *Files) SendAsset(c *httpd.Call, name string) error {
 	if a.plain != nil {
 		res := &c.Ctx.Response
 		res.Header.Set("Vary", "Accept-Encoding")
-		if c.Ctx.Request.Header.HasAcceptEncoding("gzip") {
+		accepts := c.Ctx.Request.Header.HasAcceptEncoding
+		switch {
+		case a.brotli != nil && accepts("br"):
+			res.Header.Set("Content-Encoding", "br")
+			page.Tag = strings.TrimSuffix(page.Tag, `"`) + `-br"`
+			page.Body = a.brotli
+		case accepts("gzip"):
 			res.Header.Set("Content-Encoding", "gzip")
 			page.Tag = strings.TrimSuffix(page.Tag, `"`) + `-gz"`
-		} else {
+		default:
 			var err error
 			if page.Body, err = a.plain(); err != nil {
 				return fmt.Errorf("dashboard: %s: %w", name, err)

@@ -110,3 +110,5 @@ export function ticks(most: number): number[] {
 /** exactly is a moment to the second, in the browser's time zone, which it names. */
 export const exactly = (iso: string) =>
   new Date(iso).toLocaleString(locale, { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" });
+
+export const delimiterNames: Record<string, string> = { ",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe" };

@@ -1,20 +1,24 @@
-import { useCallback, useEffect, useState, type ComponentType } from "react";
+import { useCallback, useEffect, useState, type ComponentType, type ReactNode } from "react";
 import { ApiError } from "./api/client";
 import { unanswered, useReached } from "./api/reach";
 import { Busy, Page, Trouble } from "./parts";
 
 const waiting: (() => Promise<unknown>)[] = [];
 
-/** later is a page whose code is fetched when it is opened, or when the browser is idle. Where that fails, the dashboard
- * stays: the page says so, and is fetched again by a button, and by itself once the server answers. */
-export function later<Name extends string>(load: () => Promise<Record<Name, ComponentType>>, name: Name) {
-  let Loaded: ComponentType | undefined;
+type Frame = ComponentType<{ children: ReactNode }>;
+
+const NotLoaded: Frame = ({ children }) => <Page title="Page not loaded">{children}</Page>;
+
+/** later is a page, or a part of one, whose code is fetched when it is opened, or when the browser is idle. Where that fails, the
+ * dashboard stays: the frame says so, and the code is fetched again by a button, and by itself once the server answers. */
+export function later<Props extends object>(load: () => Promise<ComponentType<Props>>, InFrame = NotLoaded) {
+  let Loaded: ComponentType<Props> | undefined;
   const preload = async () => {
-    Loaded ??= (await load())[name];
+    Loaded ??= await load();
   };
   waiting.push(preload);
 
-  function Later() {
+  function Later(props: Props) {
     const [, setTries] = useState(0);
     const [failed, setFailed] = useState(false);
     const reached = useReached();
@@ -31,12 +35,12 @@ export function later<Name extends string>(load: () => Promise<Record<Name, Comp
     useEffect(() => {
       if (!Loaded) fetchIt(); // at first, and when the server is away or back
     }, [reached, fetchIt]);
-    if (Loaded) return <Loaded />;
+    if (Loaded) return <Loaded {...props} />;
     if (!failed) return <Busy>Loading the page…</Busy>;
     return (
-      <Page title="Page not loaded">
+      <InFrame>
         <Trouble error={new ApiError(0, "Cannot reach the server. Check your connection and try again.")} again={fetchIt} />
-      </Page>
+      </InFrame>
     );
   }
   // The router calls it for a link that is pointed at; the page itself tells of a failure.

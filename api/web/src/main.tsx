@@ -5,10 +5,11 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { hasLeft, leftElsewhere, whenSignedOut } from "./api/client";
-import { client, owner, session } from "./api/queries";
+import { hasLeft, leftElsewhere, whenSignedOut, type Job, type Visit } from "./api/client";
+import { adopt, client, job, owner, session } from "./api/queries";
 import { whenBack } from "./api/reach";
 import { whenTold } from "./api/tabs";
+import { begin, jobId } from "./early";
 import { forgetKept, forgetUser } from "./forget";
 import { router } from "./router";
 import { theme, variables } from "./theme";
@@ -34,12 +35,26 @@ whenTold(({ user }) => {
 
 whenBack(() => void client.invalidateQueries());
 
-createRoot(document.getElementById("root")!).render(
-  <StrictMode>
-    <MantineProvider theme={theme} cssVariablesResolver={variables} defaultColorScheme="auto" getStyleNonce={() => nonce}>
-      <QueryClientProvider client={client}>
-        <RouterProvider router={router} />
-      </QueryClientProvider>
-    </MantineProvider>
-  </StrictMode>,
+const patience = 500; // milliseconds
+
+/** begun resolves when what the page begins with is there, and the router has the page. */
+async function begun() {
+  const [visit, found] = await Promise.all([begin.session, begin.job, begin.page]);
+  if (!visit) return;
+  client.setQueryData(session.queryKey, adopt(visit as Visit));
+  if (jobId && found) client.setQueryData(job(jobId).queryKey, found as Job);
+  await router.load();
+}
+
+// The first thing that is drawn is the page itself, unless that takes long. Pages import this file: it must not wait for them.
+void Promise.race([begun(), new Promise((done) => setTimeout(done, patience))]).then(() =>
+  createRoot(document.getElementById("root")!).render(
+    <StrictMode>
+      <MantineProvider theme={theme} cssVariablesResolver={variables} defaultColorScheme="auto" getStyleNonce={() => nonce}>
+        <QueryClientProvider client={client}>
+          <RouterProvider router={router} />
+        </QueryClientProvider>
+      </MantineProvider>
+    </StrictMode>,
+  ),
 );

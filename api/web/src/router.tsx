@@ -1,6 +1,7 @@
 import { createRootRoute, createRoute, createRouter } from "@tanstack/react-router";
 import { Root } from "./Root";
 import { later } from "./later";
+import { pages } from "./routes";
 import { findSearch, jobSearch, jobsSearch, logsSearch, probesSearch, usersSearch } from "./search";
 import { Busy, Empty, Page, Panel, To, Trouble } from "./parts";
 
@@ -17,32 +18,29 @@ const root = createRootRoute({
   ),
 });
 
-const overview = () => import("./pages/Overview");
-const settings = () => import("./pages/Settings");
-
 const routeTree = root.addChildren([
-  createRoute({ getParentRoute: () => root, path: "/", component: later(overview, "Overview") }),
+  createRoute({ getParentRoute: () => root, path: "/", component: later(pages["/"]) }),
   createRoute({ getParentRoute: () => root, path: "/reset", component: () => null }), // Root shows it to all
-  createRoute({ getParentRoute: () => root, path: "/verify", component: later(() => import("./pages/Verify"), "Verify") }),
-  createRoute({ getParentRoute: () => root, path: "/lists", validateSearch: jobsSearch, component: later(() => import("./pages/Lists"), "Lists") }),
-  createRoute({ getParentRoute: () => root, path: "/lists/$jobId", validateSearch: jobSearch, component: later(() => import("./pages/Job"), "JobPage") }),
-  createRoute({ getParentRoute: () => root, path: "/logs", validateSearch: logsSearch, component: later(() => import("./pages/Logs"), "Logs") }),
-  createRoute({ getParentRoute: () => root, path: "/docs", component: later(() => import("./pages/Docs"), "Docs") }),
-  createRoute({ getParentRoute: () => root, path: "/settings/keys", component: later(settings, "Keys") }),
-  createRoute({ getParentRoute: () => root, path: "/settings/callbacks", component: later(settings, "Callbacks") }),
-  createRoute({ getParentRoute: () => root, path: "/settings/usage", component: later(() => import("./pages/Usage"), "UsagePage") }),
-  createRoute({ getParentRoute: () => root, path: "/settings/accuracy", component: later(() => import("./pages/Accuracy"), "Accuracy") }),
-  createRoute({ getParentRoute: () => root, path: "/settings/account", component: later(() => import("./pages/Account"), "Account") }),
-  createRoute({ getParentRoute: () => root, path: "/operator", component: later(() => import("./pages/Operations"), "Operations") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/cluster", component: later(() => import("./pages/Cluster"), "Cluster") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/providers", validateSearch: findSearch, component: later(() => import("./pages/Providers"), "Providers") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/probes", validateSearch: probesSearch, component: later(() => import("./pages/Probes"), "Probes") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/audit", component: later(() => import("./pages/Audit"), "Audit") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/users", validateSearch: usersSearch, component: later(() => import("./pages/Users"), "Users") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/users/$userId", validateSearch: jobsSearch, component: later(() => import("./pages/User"), "UserPage") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/jobs", validateSearch: jobsSearch, component: later(() => import("./pages/AllJobs"), "AllJobs") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/jobs/$jobId", component: later(() => import("./pages/AnyJob"), "AnyJob") }),
-  createRoute({ getParentRoute: () => root, path: "/operator/suppressions", component: later(() => import("./pages/Suppressions"), "Suppressions") }),
+  createRoute({ getParentRoute: () => root, path: "/verify", component: later(pages["/verify"]) }),
+  createRoute({ getParentRoute: () => root, path: "/lists", validateSearch: jobsSearch, component: later(pages["/lists"]) }),
+  createRoute({ getParentRoute: () => root, path: "/lists/$jobId", validateSearch: jobSearch, component: later(pages["/lists/$jobId"]) }),
+  createRoute({ getParentRoute: () => root, path: "/logs", validateSearch: logsSearch, component: later(pages["/logs"]) }),
+  createRoute({ getParentRoute: () => root, path: "/docs", component: later(pages["/docs"]) }),
+  createRoute({ getParentRoute: () => root, path: "/settings/keys", component: later(pages["/settings/keys"]) }),
+  createRoute({ getParentRoute: () => root, path: "/settings/callbacks", component: later(pages["/settings/callbacks"]) }),
+  createRoute({ getParentRoute: () => root, path: "/settings/usage", component: later(pages["/settings/usage"]) }),
+  createRoute({ getParentRoute: () => root, path: "/settings/accuracy", component: later(pages["/settings/accuracy"]) }),
+  createRoute({ getParentRoute: () => root, path: "/settings/account", component: later(pages["/settings/account"]) }),
+  createRoute({ getParentRoute: () => root, path: "/operator", component: later(pages["/operator"]) }),
+  createRoute({ getParentRoute: () => root, path: "/operator/cluster", component: later(pages["/operator/cluster"]) }),
+  createRoute({ getParentRoute: () => root, path: "/operator/providers", validateSearch: findSearch, component: later(pages["/operator/providers"]) }),
+  createRoute({ getParentRoute: () => root, path: "/operator/probes", validateSearch: probesSearch, component: later(pages["/operator/probes"]) }),
+  createRoute({ getParentRoute: () => root, path: "/operator/audit", component: later(pages["/operator/audit"]) }),
+  createRoute({ getParentRoute: () => root, path: "/operator/users", validateSearch: usersSearch, component: later(pages["/operator/users"]) }),
+  createRoute({ getParentRoute: () => root, path: "/operator/users/$userId", validateSearch: jobsSearch, component: later(pages["/operator/users/$userId"]) }),
+  createRoute({ getParentRoute: () => root, path: "/operator/jobs", validateSearch: jobsSearch, component: later(pages["/operator/jobs"]) }),
+  createRoute({ getParentRoute: () => root, path: "/operator/jobs/$jobId", component: later(pages["/operator/jobs/$jobId"]) }),
+  createRoute({ getParentRoute: () => root, path: "/operator/suppressions", component: later(pages["/operator/suppressions"]) }),
 ]);
 
 export const router = createRouter({

@@ -1,21 +1,22 @@
-import { Alert, Button, Grid, Group, Progress, Select, SegmentedControl, Stack, Table, Tabs, Text, TextInput, Title } from "@mantine/core";
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Alert, Button, Grid, Group, Progress, SegmentedControl, Stack, Table, Tabs, Text, Title } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useState, type FormEvent, type ReactNode } from "react";
+import { useState, type ReactNode } from "react";
 import { Scores } from "../charts/Bars";
-import { ApiError, api, take, type Job, type Schemas, type Status } from "../api/client";
-import { callback, credits, isOver, job as jobQuery, jobProviders, jobRows, reasons, rowsShown, session, type FoundRow } from "../api/queries";
-import { bytes, counted, decimal, duration, exactly, number, share } from "../format";
-import { Ask, Badge, CopyButton, Cut, Empty, Facts, Icon, JobBadge, Loaded, Moment, Name, Note, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, Warning, type Column } from "../parts";
-import { DataTable } from "../parts/DataTable";
+import { ApiError, api, take, type Job, type Schemas } from "../api/client";
+import { callback, credits, isOver, job as jobQuery, jobProviders, reasons, session } from "../api/queries";
+import { later } from "../later";
+import { bytes, counted, decimal, delimiterNames, duration, exactly, number, share } from "../format";
+import { Ask, Badge, CopyButton, Cut, Empty, Facts, Icon, JobBadge, Loaded, Moment, Note, Page, Panel, Rows, Stat, Stats, StatusBadge, To, Trouble, Warning, type Column } from "../parts";
 import { callbackFails, Shares, titleOf, usePace } from "../parts/JobTable";
-import { evidence } from "../parts/Evidence";
 import { useTimeLeft } from "../parts/timeLeft";
 import { WhyPanel } from "../parts/WhyPanel";
 import { useFragment, type JobTab } from "../search";
-import { delimiterNames } from "../upload/preview";
 import { choose, sourceOf } from "../upload/uploads";
 import { deferred, downloads, resultsPath, statuses } from "../verdict";
+
+const ByProvider = later(() => import("./JobRows").then((m) => m.ByProvider), Panel);
+const Search = later(() => import("./JobRows").then((m) => m.Search), Panel);
 
 export function JobPage() {
   const { jobId } = useParams({ strict: false });
@@ -496,106 +497,6 @@ function Recheck({ job: j }: { job: Job }) {
         </Button>
       </Group>
     </Stack>
-  );
-}
-
-interface OfProvider {
-  name: string;
-  counts: Record<string, number | undefined>;
-  total: number;
-}
-
-const providerColumns: Column<OfProvider>[] = [
-  { title: "Provider", kind: "name", by: (p) => p.name, of: (p) => p.name },
-  ...statuses.map((s): Column<OfProvider> => ({ title: s, kind: "number", by: (p) => p.counts[s] ?? 0, of: (p) => (p.counts[s] ? number(p.counts[s]) : "—") })),
-  { title: "Rows", kind: "number", spare: true, by: (p) => p.total, of: (p) => number(p.total) },
-];
-
-/** providerName says also what is not a provider by name. */
-const providerName = (name: string) => (name === "" ? "No mail server found" : name === "other" ? "Other mail hosts" : name);
-
-function ByProvider({ job: j }: { job: Job }) {
-  const query = useQuery(jobProviders(j.job_id));
-  return (
-    <Panel title="Providers">
-      <Loaded query={query} what="counts by provider">
-        {({ providers }) => {
-          const rows = Object.entries(providers).map(([name, counts]) => ({ name: providerName(name), counts, total: Object.values(counts).reduce((a, b) => a + b, 0) }));
-          return <DataTable label="Rows by provider" columns={providerColumns} rows={rows} keyOf={(p) => p.name} narrow="fit" order="-Rows" pageSize={25} {...(rows.length > 10 && { find: { text: (p: OfProvider) => p.name, placeholder: "Find a provider" } })} />;
-        }}
-      </Loaded>
-    </Panel>
-  );
-}
-
-const foundColumns: Column<FoundRow>[] = [
-  { title: "Address", kind: "name", of: (r) => <Name text={r.email} /> },
-  { title: "Row", kind: "number", of: (r) => number(r.row) },
-  { title: "Status", of: (r) => (r.status ? <StatusBadge status={r.status} /> : <Badge tone="none">not verified yet</Badge>) },
-  { title: "Score", kind: "number", of: (r) => (r.status ? r.score : "—") },
-  { title: "Reason", kind: "name", of: (r) => r.reason && <span className="mono word">{r.reason}</span> },
-  { title: "Provider", of: (r) => r.smtp_provider },
-];
-
-/** Search is the rows of a job, those that the address asks for: what it asks with stands in the fragment. */
-function Search({ job: j }: { job: Job }) {
-  const [fragment, show] = useFragment();
-  const ofStatus: Status | "" = statuses.find((s) => s === fragment.get("status")) ?? "";
-  const q = fragment.get("q") ?? "";
-  const after = fragment.get("after") ?? undefined;
-  const [text, setText] = useState(q);
-  const [status, setStatus] = useState<Status | "">(ofStatus);
-  const query = useQuery({ ...jobRows(j.job_id, q, ofStatus, Number(after) || 0), placeholderData: keepPreviousData });
-  function submit(e: FormEvent) {
-    e.preventDefault();
-    const next = { q: text.trim(), status };
-    if (next.q === q && status === ofStatus && !after) void query.refetch();
-    else show(next);
-  }
-  const [opened, open] = useState<number | null>(null);
-  const evidenceColumn: Column<FoundRow> = {
-    title: "Evidence",
-    kind: "act",
-    of: (r) =>
-      r.details && (
-        <Button size="compact-sm" variant="default" aria-expanded={opened === r.row} aria-label={`Evidence of row ${r.row}`} onClick={() => open(opened === r.row ? null : r.row)}>
-          Evidence
-        </Button>
-      ),
-  };
-  return (
-    <Panel title="Rows">
-      <form onSubmit={submit}>
-        <Group align="flex-end" mb="sm">
-          <TextInput label="Search by e-mail or domain" placeholder="ann@ or example.com" value={text} onChange={(e) => setText(e.currentTarget.value)} style={{ flex: "1 1 14rem" }} spellCheck={false} autoComplete="off" />
-          <Select label="Status" data={[{ value: "", label: "Any" }, ...statuses.map((s) => ({ value: s, label: s }))]} value={status} onChange={(v) => setStatus((v ?? "") as Status | "")} allowDeselect={false} w="9rem" />
-          <Button type="submit" variant="default" loading={query.isFetching} leftSection={<Icon name="search" size={16} />}>
-            Search
-          </Button>
-        </Group>
-      </form>
-      <Loaded query={query} what="the rows">
-        {({ rows, next_after: next }) => (
-          <>
-            <DataTable
-              label="Rows found"
-              columns={rows.some((r) => r.details) ? [...foundColumns, evidenceColumn] : foundColumns}
-              rows={rows}
-              keyOf={(r) => String(r.row)}
-              below={(r) => r.row === opened && r.details && <Facts list={evidence(r.details, r.email)} />}
-              empty={<Text role="status">No matching rows{next === null ? "" : " so far"}.</Text>}
-              pages={{ cursor: after, next: next === null ? null : String(next), go: (to) => show({ q, status: ofStatus, ...(to && { after: to }) }), words: ["First", "Next"] }}
-            />
-            {next !== null && rows.length < rowsShown && (
-              <Note>
-                Searched {number(next)} of {number(j.total_rows)} rows{query.isFetching ? "…" : ""}
-              </Note>
-            )}
-          </>
-        )}
-      </Loaded>
-      {query.error && query.data && <Trouble error={query.error} again={() => void query.refetch()} />}
-    </Panel>
   );
 }
 

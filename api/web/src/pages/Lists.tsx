@@ -4,12 +4,12 @@ import { useRouter } from "@tanstack/react-router";
 import { useEffect, useRef, useState, type DragEvent } from "react";
 import { api, take, type Job, type JobStatus } from "../api/client";
 import { isOver, jobsPage, recentJobs, session } from "../api/queries";
-import { bytes, counted, daysOf } from "../format";
+import { bytes, counted, daysOf, delimiterNames } from "../format";
 import { Ask, Busy, Empty, Icon, Loaded, Page, Panel, To, Trouble } from "../parts";
 import { DataTable } from "../parts/DataTable";
 import { jobColumns, jobsPages, StateFilter, titleOf, useJobsSearch } from "../parts/JobTable";
 import { asList, pasted } from "../upload/lists";
-import { beginning, columnPart, delimiterNames, delimiterPart, isArray, preview, workbooks, type Preview } from "../upload/preview";
+import { beginning, columnPart, delimiterPart, isArray, preview, workbooks, type Preview } from "../upload/preview";
 import { allChosen, choose, chosenDone, dismiss, start, useChosen, type Chosen, type Options } from "../upload/uploads";
 import { resultsPath } from "../verdict";
 

@@ -189,8 +189,6 @@ export function columnPart(header: readonly string[] | null, column: number): st
   return name && columnNamed(header, name) === column ? name : null;
 }
 
-export const delimiterNames: Record<string, string> = { ",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe" };
-
 /** delimiterPart is how the server is told of a delimiter. */
 export const delimiterPart = (delimiter: string) => (delimiter === "\t" ? "tab" : delimiter);
 

@@ -1,10 +1,21 @@
 import react from "@vitejs/plugin-react";
+import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
-// The server serves /assets/ with names that change with their content, and index.html with a nonce of its own.
-// What stands in dist beside them (the fallback page) is not ours to delete: build.sh clears what we made before.
-// The pages of the dashboard load two scripts first: early, which is small and fetches what the page at this address needs, and base,
-// which has all that any page needs. The API's reference is a build of its own, as it shares nothing with them.
+/** early puts the script of early.ts before all others, so that it runs as soon as it is there. */
+const early: Plugin = {
+  name: "early",
+  transformIndexHtml: {
+    order: "post",
+    handler(_, { bundle }) {
+      const chunk = Object.values(bundle ?? {}).find((c) => c.name === "early");
+      return chunk && [{ tag: "script", attrs: { type: "module", async: true, crossorigin: true, src: `/${chunk.fileName}` }, injectTo: "head" }];
+    },
+  },
+};
+
+// A page of the dashboard loads two scripts first: early.ts, which is small and fetches what the page at this address begins with, and
+// all that any page needs. The API's reference is a build of its own, as it shares nothing with them.
 const dashboard = {
   input: "index.html",
   output: {
@@ -12,13 +23,16 @@ const dashboard = {
       groups: [
         { name: "early", test: /src.(early|routes)\.ts|preload-helper|rolldown.runtime/, priority: 1 },
         { name: "base", tags: ["$initial" as const] },
+        { name: "hooks", test: /@mantine.hooks/ },
       ],
     },
   },
 };
 
+// The server serves /assets/ with names that change with their content, and index.html with a nonce of its own.
+// What stands in dist beside them (the fallback page) is not ours to delete: build.sh clears what we made before.
 export default defineConfig(({ mode }) => ({
-  plugins: [react()],
+  plugins: [react(), early],
   build: {
     outDir: "dist",
     emptyOutDir: false,

@@ -56,7 +56,7 @@ export async function ended(page, id) {
 /** signOut ends the session by the menu. */
 export async function signOut(page) {
   await page.getByRole("button", { name: /^Account .+@/ }).click();
-  await page.getByRole("menuitem", { name: "Sign out" }).click();
+  await page.getByRole("button", { name: "Sign out", exact: true }).click();
   await heading(page, "Sign in");
   assert.equal(await page.getByText("Your session expired. Sign in to continue.").count(), 0, "who signs out knows");
 }

@@ -4,7 +4,8 @@ import { allJobs } from "../api/queries";
 import { counted } from "../format";
 import { Empty, Loaded, Page, Panel } from "../parts";
 import { DataTable } from "../parts/DataTable";
-import { jobColumns, jobsPages, StateFilter, useJobsSearch } from "../parts/JobTable";
+import { jobColumns, jobsPages, useJobsSearch } from "../parts/JobTable";
+import { StateFilter } from "../parts/StateFilter";
 
 const columns = jobColumns<Schemas["OperatorJob"]>("/operator/jobs/$jobId", (j) => ({ id: j.user_id, email: j.user }));
 

@@ -1,9 +1,9 @@
-import { Progress, Select, Text } from "@mantine/core";
+import { Progress, Text } from "@mantine/core";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import type { Job, JobStatus } from "../api/client";
+import type { Job } from "../api/client";
 import { useReached } from "../api/reach";
 import { counted, decimal, duration, number, share } from "../format";
-import { jobStates, type JobSort, type JobsSearch } from "../search";
+import type { JobSort, JobsSearch } from "../search";
 import { statuses } from "../verdict";
 import type { Pages } from "./DataTable";
 import { Badge, Cut, JobBadge, Moment, Note, Rows, StatusBadge, type Column } from "./index";
@@ -175,18 +175,3 @@ export const jobsPages = ({ status, sort, cursor }: JobsSearch, next: string | n
   sort: sort ?? "-created_at",
   sortBy: (sort) => show({ status, sort: sort as JobSort }),
 });
-
-/** StateFilter chooses the state of the jobs that are shown. */
-export function StateFilter({ status, change }: { status: JobStatus | undefined; change: (status: JobStatus | undefined) => void }) {
-  return (
-    <Select
-      size="xs"
-      aria-label="Filter by status"
-      data={[{ value: "", label: "All states" }, ...jobStates.map((s) => ({ value: s, label: s.charAt(0).toUpperCase() + s.slice(1) }))]}
-      value={status ?? ""}
-      onChange={(v) => change((v || undefined) as JobStatus | undefined)}
-      allowDeselect={false}
-      w="10rem"
-    />
-  );
-}

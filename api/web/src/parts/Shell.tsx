@@ -1,8 +1,8 @@
-import { ActionIcon, AppShell, Burger, Button, Group, Menu, NavLink, ScrollArea, Text, useMantineColorScheme } from "@mantine/core";
+import { ActionIcon, AppShell, Burger, Button, Group, NavLink, ScrollArea, Text, useMantineColorScheme } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useRouterState } from "@tanstack/react-router";
-import { useEffect, type ReactNode } from "react";
+import { useEffect, useRef, type ReactNode } from "react";
 import { api, leave, take, type Visit } from "../api/client";
 import { follow, useLiveness } from "../api/events";
 import { credits } from "../api/queries";
@@ -195,27 +195,29 @@ function Theme() {
   );
 }
 
+/** Me is the account's menu: a popover of the browser's own, as the first page needs no more. */
 function Me({ visit }: { visit: Visit }) {
-  const signOut = () => leave(() => take(api.POST("/v1/dash/logout")));
+  const menu = useRef<HTMLDivElement>(null);
+  const close = () => menu.current?.hidePopover();
+  function signOut() {
+    close();
+    void leave(() => take(api.POST("/v1/dash/logout")));
+  }
   return (
-    <Menu position="bottom-end" width={240}>
-      <Menu.Target>
-        <Button variant="subtle" color="gray" size="sm" px={8} aria-label={`Account ${visit.user.email}`}>
-          <Icon name="account" />
-          <Text component="span" size="sm" ml={6} maw="14rem" truncate className="hide-narrow">
-            {visit.user.email}
-          </Text>
-        </Button>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Label>{visit.user.email}</Menu.Label>
-        <Menu.Item leftSection={<Icon name="account" />} renderRoot={(props) => <Link to="/settings/account" {...props} />}>
-          Account
-        </Menu.Item>
-        <Menu.Item leftSection={<Icon name="out" />} onClick={() => void signOut()}>
-          Sign out
-        </Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
+    <>
+      <Button variant="subtle" color="gray" size="sm" px={8} aria-label={`Account ${visit.user.email}`} popoverTarget="me">
+        <Icon name="account" />
+        <Text component="span" size="sm" ml={6} maw="14rem" truncate className="hide-narrow">
+          {visit.user.email}
+        </Text>
+      </Button>
+      <div id="me" className="me" ref={menu} popover="auto">
+        <Text size="xs" c="dimmed" p="xs" truncate>
+          {visit.user.email}
+        </Text>
+        <NavLink label="Account" leftSection={<Icon name="account" size={16} />} variant="subtle" onClick={close} renderRoot={(props) => <Link to="/settings/account" {...props} />} />
+        <NavLink label="Sign out" leftSection={<Icon name="out" size={16} />} variant="subtle" component="button" onClick={signOut} />
+      </div>
+    </>
   );
 }

@@ -483,6 +483,7 @@ func TestDashboardPages(t *testing.T) {
 	require.Len(t, nonces, 4, "a nonce is used once")
 	require.Equal(t, 404, w.get("/assets/none.js", "").status)
 	require.Equal(t, 404, w.get("/assets/..%2findex.html", "").status)
+	brotli := 0
 	for _, name := range w.server.dashboard.files.Assets() {
 		r := w.do(request{method: "GET", path: "/assets/" + name, header: map[string]string{"Accept-Encoding": "gzip"}})
 		require.Equal(t, 200, r.status, name)
@@ -499,7 +500,16 @@ func TestDashboardPages(t *testing.T) {
 			require.Equal(t, content, plain.body, name)
 			require.NotEqual(t, r.header.Get("ETag"), plain.header.Get("ETag"), name)
 		}
+		header := map[string]string{"Accept-Encoding": "gzip, br"}
+		if r = w.do(request{method: "GET", path: "/assets/" + name, header: header}); r.header.Get("Content-Encoding") == "br" {
+			content, err := fasthttp.AppendUnbrotliBytes(nil, r.body)
+			require.NoError(t, err, name)
+			require.Equal(t, content, plain.body, name)
+			require.NotEqual(t, r.header.Get("ETag"), plain.header.Get("ETag"), name)
+			brotli++
+		}
 	}
+	require.True(t, brotli > 0 || !web.Built(), "the dashboard's scripts are smaller for browsers that read Brotli")
 }
 
 func TestLoginsAreRateLimitedByNetwork(t *testing.T) {

@@ -1,4 +1,4 @@
-import { ActionIcon, AppShell, Burger, Button, Group, NavLink, ScrollArea, Text, useMantineColorScheme } from "@mantine/core";
+import { ActionIcon, AppShell, Burger, Button, Group, NavLink, Text, useMantineColorScheme } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useRouterState } from "@tanstack/react-router";
@@ -85,21 +85,19 @@ export function Shell({ visit, page }: { visit: Visit; page: ReactNode }) {
         </Group>
       </AppShell.Header>
       <AppShell.Navbar>
-        <ScrollArea type="auto" scrollbarSize={8} p="xs">
-          <nav aria-label="Pages">
-            <Places list={customer} go={close} />
-            <Part title="Settings" />
-            <Places list={settings} go={close} />
-            <Part title="Help" />
-            <Places list={help} go={close} />
-            {visit.user.role === "admin" && (
-              <>
-                <Part title="Operator" />
-                <Places list={operator} go={close} />
-              </>
-            )}
-          </nav>
-        </ScrollArea>
+        <nav className="places" aria-label="Pages">
+          <Places list={customer} go={close} />
+          <Part title="Settings" />
+          <Places list={settings} go={close} />
+          <Part title="Help" />
+          <Places list={help} go={close} />
+          {visit.user.role === "admin" && (
+            <>
+              <Part title="Operator" />
+              <Places list={operator} go={close} />
+            </>
+          )}
+        </nav>
       </AppShell.Navbar>
       <AppShell.Main id="content">
         <div style={{ maxWidth: "86rem", margin: "0 auto" }}>

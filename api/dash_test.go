@@ -16,8 +16,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
 
 	"probity/api/httpd"
+	"probity/api/web"
 	"probity/store"
 )
 

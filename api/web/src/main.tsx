@@ -40,14 +40,14 @@ const patience = 500; // milliseconds
 /** begun resolves when what the page begins with is there, and the router has the page. */
 async function begun() {
   const [visit, found] = await Promise.all([begin.session, begin.job, begin.page]);
-  if (!visit) return;
+  if (!visit || client.getQueryData(session.queryKey) !== undefined) return; // the page has asked by itself meanwhile
   client.setQueryData(session.queryKey, adopt(visit as Visit));
   if (jobId && found) client.setQueryData(job(jobId).queryKey, found as Job);
   await router.load();
 }
 
 // The first thing that is drawn is the page itself, unless that takes long. Pages import this file: it must not wait for them.
-void Promise.race([begun(), new Promise((done) => setTimeout(done, patience))]).then(() =>
+void Promise.race([begun().catch(() => {}), new Promise((done) => setTimeout(done, patience))]).then(() =>
   createRoot(document.getElementById("root")!).render(
     <StrictMode>
       <MantineProvider theme={theme} cssVariablesResolver={variables} defaultColorScheme="auto" getStyleNonce={() => nonce}>

@@ -19,7 +19,8 @@ func traceLookup(call *spans.Span, hit bool, began time.Time) {
 
 // traceProbe records the probe of a single call: the wait for a connection and for budgets, and then the dialogue,
 // which lasted for some milliseconds, 0 if none is known. Its connection may have been opened before the call, and it
-// may have been a list's. It says what was found, in our words, and which mail server said so.
+// may have been a list's. It says what was found, in our words. It does not name the mail server: the names of many
+// contain their customer's domain.
 func traceProbe(call *spans.Span, v *engine.Verdict, asked uint32, began time.Time) {
 	if call == nil {
 		return
@@ -33,7 +34,6 @@ func traceProbe(call *spans.Span, v *engine.Verdict, asked uint32, began time.Ti
 		}
 		probe.Child("queue.wait", spans.Internal, began).End(sent)
 		dialogue := probe.Child("smtp.dialogue", spans.Client, sent)
-		dialogue.Text("server.address", v.Details.Host)
 		dialogue.Text("probity.source", v.Details.Source)
 		dialogue.Text("probity.stage", v.Details.Stage.String())
 		if v.Details.Code != 0 {

@@ -13,7 +13,7 @@ import (
 type stripe struct {
 	mu      sync.Mutex
 	singles reservations // guarded by mu
-	newest  balance      // guarded by mu; of the account whose single call was reserved or settled last
+	newest  balance      // guarded by mu; of the account that was reserved for or charged last, if it is known
 }
 
 // balance is what an account has after its newest ledger entry. The zero value is of no account: it is not known.

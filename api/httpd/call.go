@@ -76,7 +76,6 @@ func (s *Server) newCall(ctx *fasthttp.RequestCtx) *Call {
 	c.Ctx = ctx
 	c.ID = s.deps.NewID()
 	c.Started = time.Now()
-	startSpan(c, s.cfg.Tracer)
 	return c
 }
 
@@ -90,6 +89,7 @@ func (s *Server) beginCall(ctx *fasthttp.RequestCtx) *Call {
 	}
 	c := s.newCall(ctx)
 	c.admitErr = c.admit()
+	startSpan(c, s.cfg.Tracer)
 	return c
 }
 

@@ -19,12 +19,16 @@ func sentTraceparent(h *fasthttp.RequestHeader) string {
 	return spans.Canonical(string(sent[0]))
 }
 
-// startSpan begins the span of the request, if it is recorded.
+// startSpan begins the span of the request, if it is recorded. The traceparent of one that is refused does not count:
+// strangers could use up the traces that clients may ask for.
 func startSpan(c *Call, t *spans.Tracer) {
 	if t == nil {
 		return
 	}
-	parent := spans.ParsePlace(sentTraceparent(&c.Ctx.Request.Header))
+	var parent spans.Place
+	if c.admitErr == nil {
+		parent = spans.ParsePlace(sentTraceparent(&c.Ctx.Request.Header))
+	}
 	c.span = t.Start(parent, "HTTP", spans.Server, c.Started)
 }
 
@@ -56,11 +60,13 @@ func endSpan(c *Call, status int, took time.Duration) {
 // Traced returns a context whose work is part of a request's span.
 func Traced(ctx context.Context, c *Call) context.Context { return spans.With(ctx, c.span) }
 
-// Traceparent is what continues the trace of a request: its span, if that is recorded, or else what its client sent;
-// "" if that is nothing, or invalid.
+// Traceparent is what continues the trace that the client of a request sent: the request's span, if that is recorded,
+// or else what was sent; "" if that is nothing, or invalid. A callback carries it: it must not carry a trace that is
+// only ours.
 func Traceparent(c *Call) string {
-	if c.span != nil {
+	sent := sentTraceparent(&c.Ctx.Request.Header)
+	if sent != "" && c.span != nil {
 		return c.span.Place().String()
 	}
-	return sentTraceparent(&c.Ctx.Request.Header)
+	return sent
 }

@@ -83,7 +83,7 @@ func (s *Sender) deliver(ctx context.Context, d *delivery) error {
 	began := time.Now()
 	inline := d.inline()
 	span := s.cfg.Tracer.Start(spans.ParsePlace(d.trace), "POST callback", spans.Client, began)
-	if span != nil {
+	if span != nil && d.trace != "" {
 		d.trace = span.Place().String()
 	}
 	r := s.attempt(ctx, d, inline)

@@ -19,7 +19,7 @@ func (f *TraceFlags) check() error {
 	if f.OTLPEndpoint != "" {
 		errs = append(errs, checkURL("otlp-endpoint", f.OTLPEndpoint, "https", "http"))
 	}
-	if f.OTLPSample < 0 || f.OTLPSample > 1 {
+	if !(f.OTLPSample >= 0 && f.OTLPSample <= 1) { // NaN is neither
 		errs = append(errs, fmt.Errorf("--otlp-sample %v: give a number from 0 to 1", f.OTLPSample))
 	}
 	return errors.Join(errs...)

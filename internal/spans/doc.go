@@ -7,5 +7,5 @@
 //     and counted.
 //  3. A client that asks to be traced is traced at most RequestedPerSecond times a second, all clients together.
 //  4. A span has only the names and attributes that the code gives it. None is an address, or a part of one: callers
-//     give ids, patterns of paths, words of ours, and names of mail servers.
+//     give ids, patterns of paths, and words of ours.
 package spans

@@ -143,7 +143,9 @@ func (t *Tracer) Run(ctx context.Context) {
 				pause, batch = minPause, nil
 				break
 			}
-			t.warn(err)
+			if ctx.Err() == nil {
+				t.warn(err)
+			}
 			wait(ctx, pause)
 			pause = min(2*pause, maxPause)
 		}

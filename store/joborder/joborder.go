@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Order is the order of a list of jobs. An order by name has the newest first of those with equal names.
@@ -62,7 +64,7 @@ func ParseCursor(s string) (p Place, o Order, ok bool) {
 // Page collects the first places of an order after a cursor: Limit of them, and one more if there are more.
 type Page struct {
 	Order  Order
-	Limit  int
+	Limit  int    // at least 1
 	After  *Place // nil for the first page
 	places []Place
 	last   *Place // places after it are not needed; nil before the first cut
@@ -105,9 +107,10 @@ func (p *Page) cut() {
 // MaxName is the length of a name up to which it decides the order, in bytes.
 const MaxName = 96
 
-// Value is the value of a job in the index: its state, 0, and its name as it is compared, without case.
+// Value is the value of a job in the index: its state, 0, and its name as it is compared, without case and in one form
+// (Unicode NFC).
 func Value(state, name string) []byte {
-	name = strings.ReplaceAll(strings.ToLower(name), "\x00", "")
+	name = strings.ReplaceAll(norm.NFC.String(strings.ToLower(name)), "\x00", "")
 	return []byte(state + "\x00" + strings.ToValidUTF8(name[:min(len(name), MaxName)], ""))
 }
 

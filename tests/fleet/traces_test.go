@@ -102,7 +102,7 @@ func TestSpansOfASingleCall(t *testing.T) {
 			}
 			if s.Name == "smtp.dialogue" {
 				require.Equal(t, "RCPT", strings.ToUpper(s.Attributes["probity.stage"].(string)))
-				require.NotEmpty(t, s.Attributes["server.address"])
+				require.Empty(t, s.Attributes["server.address"], "the name of a mail server may contain a customer's domain")
 			}
 			if s.Name == "probe" {
 				require.NotEmpty(t, s.Attributes["probity.outcome"])

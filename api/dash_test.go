@@ -503,7 +503,8 @@ func TestDashboardPages(t *testing.T) {
 			require.NotEqual(t, r.header.Get("ETag"), plain.header.Get("ETag"), name)
 		}
 		header := map[string]string{"Accept-Encoding": "gzip, br"}
-		if r = w.do(request{method: "GET", path: "/assets/" + name, header: header}); r.header.Get("Content-Encoding") == "br" {
+		r = w.do(request{method: "GET", path: "/assets/" + name, header: header})
+		if r.header.Get("Content-Encoding") == "br" {
 			content, err := fasthttp.AppendUnbrotliBytes(nil, r.body)
 			require.NoError(t, err, name)
 			require.Equal(t, content, plain.body, name)

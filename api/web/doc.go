@@ -5,7 +5,7 @@
 //     sheets that components make.
 //  2. A file's name changes with its content, so that clients keep it for ever; the page that names the files is never
 //     kept.
-//  3. The program contains scripts and style sheets as gzip, those of the dashboard as Brotli too. They are sent as they
-//     are, or unpacked for a client that reads neither.
+//  3. The program contains scripts and style sheets as gzip, those of the dashboard as Brotli too. They are sent as
+//     they are, or unpacked for a client that reads neither.
 //  4. A program that was built without Node has a page that says how to build the dashboard.
 package web

@@ -21,7 +21,7 @@ const dashboard = {
   output: {
     codeSplitting: {
       groups: [
-        { name: "early", test: /src.(early|routes)\.ts|preload-helper|rolldown.runtime/, priority: 1 },
+        { name: "early", test: /src.(early|routes|api.tabs)\.ts|preload-helper|rolldown.runtime/, priority: 1 },
         { name: "base", tags: ["$initial" as const] },
         { name: "hooks", test: /@mantine.hooks/ },
       ],

@@ -268,6 +268,36 @@ export function state(step) {
     await signOut(page);
   });
 
+  step("who is not signed in is told so after one request, and waits for no page", async ({ page, base }) => {
+    let asked = 0;
+    await page.route("**/v1/dash/session", (route) => {
+      asked++;
+      return route.continue();
+    });
+    await page.route("**/assets/Lists-*.js", () => {}); // never answered
+    await page.goto(`${base}/app/lists`, { waitUntil: "commit" });
+    await heading(page, "Sign in");
+    assert.equal(asked, 1);
+    await page.unrouteAll();
+  });
+
+  step("a page that loads while another user signs in elsewhere is that user's", async ({ page, base, erin, fred }) => {
+    await signIn(page, base, fred.email, fred.password);
+    const other = await page.context().newPage();
+    let asked = 0;
+    await other.route("**/v1/dash/session", async (route) => {
+      const visit = (await asSession(page, "GET", "/v1/dash/session")).body;
+      if (asked++ > 0) return route.fulfill({ json: visit });
+      await page.evaluate((user) => new BroadcastChannel("probity.session").postMessage({ user }), visit.user.id);
+      return route.fulfill({ json: { ...visit, user: { ...visit.user, id: "former", email: erin.email } } });
+    });
+    await other.goto(`${base}/app/lists`);
+    await other.getByRole("button", { name: `Account ${fred.email}` }).waitFor();
+    assert.equal(asked, 2);
+    await other.close();
+    await signOut(page);
+  });
+
   step("the server sorts all pages of a table, and the address says how", async ({ page, base, email, password }) => {
     await signIn(page, base, email, password);
     const gina = await member(page, "gina@customer.example", { bulk_per_hour: 100 });

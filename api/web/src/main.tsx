@@ -30,6 +30,7 @@ whenSignedOut(() => {
 whenTold(({ user }) => {
   if (user === null) return leftElsewhere();
   if (user !== owner()) forgetUser();
+  client.removeQueries({ queryKey: session.queryKey, type: "inactive" }); // before the page is drawn, which then asks by itself
   void client.refetchQueries({ queryKey: session.queryKey });
 });
 
@@ -37,12 +38,15 @@ whenBack(() => void client.invalidateQueries());
 
 const patience = 500; // milliseconds
 
-/** begun resolves when what the page begins with is there, and the router has the page. */
+/** begun resolves when what the page begins with is there, and the router has the page. Who is not signed in needs no more than that. */
 async function begun() {
-  const [visit, found] = await Promise.all([begin.session, begin.job, begin.page]);
-  if (!visit || client.getQueryData(session.queryKey) !== undefined) return; // the page has asked by itself meanwhile
-  client.setQueryData(session.queryKey, adopt(visit as Visit));
-  if (jobId && found) client.setQueryData(job(jobId).queryKey, found as Job);
+  const visit = (await begin.session) as Visit | null | undefined;
+  if (visit === undefined || begin.overtaken || client.getQueryData(session.queryKey) !== undefined) return; // the page asks by itself
+  client.setQueryData(session.queryKey, visit && adopt(visit));
+  if (!visit) return;
+  const [found] = await Promise.all([begin.job, begin.page]);
+  if (begin.overtaken) return;
+  if (jobId && found) client.setQueryData(job(jobId).queryKey, (asked) => asked ?? (found as Job));
   await router.load();
 }
 

@@ -193,13 +193,14 @@ function Theme() {
   );
 }
 
-/** Me is the account's menu: a popover of the browser's own, as the first page needs no more. */
+/** Me is the account's menu: a popover of the browser's own, as the first page needs no more. Browsers without popovers show its last
+ * button alone. */
 function Me({ visit }: { visit: Visit }) {
   const menu = useRef<HTMLDivElement>(null);
-  const close = () => menu.current?.hidePopover();
+  const close = () => menu.current?.hidePopover?.();
   function signOut() {
-    close();
     void leave(() => take(api.POST("/v1/dash/logout")));
+    close();
   }
   return (
     <>

@@ -10,7 +10,7 @@ const fetchPage = Object.entries(pages).find(([route]) => new RegExp(`^${route.r
 export const jobId = /^\/lists\/(\w+)$/.exec(path)?.[1];
 
 /** begin holds what was asked for: the session, the job, and the page's code. An answer that does not come is undefined; null says that
- * nobody is signed in. What is overtaken may be another user's, as the session has changed in another tab meanwhile. */
+ * no session exists. What is overtaken may be another user's, as the session has changed in another tab meanwhile. */
 export const begin = {
   overtaken: false,
   session: ask("/v1/dash/session"),

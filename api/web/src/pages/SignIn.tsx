@@ -8,7 +8,7 @@ import { forgetUser } from "../forget";
 import { Trouble } from "../parts";
 import { Logo } from "../parts/Shell";
 
-/** SignIn stands in for every page while nobody is signed in, so that a link leads where it should after it. */
+/** SignIn stands in for every page while there is no session, so that a link leads where it should after it. */
 export function SignIn({ was }: { was: Visit | null }) {
   const client = useQueryClient();
   const [email, setEmail] = useState(was?.user.email ?? "");
